@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+/// Interval of dropping the state of boards that are no longer used.
+pub(crate) const UPKEEP_EVERY: Duration = Duration::from_mins(1);
+
 /// The tasks of one instance.
 #[derive(Debug, Clone, Default)]
 pub struct Background {

@@ -5,13 +5,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::{
     Code, Error, Result,
     access::ApiKeys,
-    background::Background,
+    background::{Background, UPKEEP_EVERY},
     boards::{self, Boards},
     cache::Cache,
     delivery::{live::Live, transactions::Transactions},
@@ -56,7 +56,7 @@ pub struct Instance {
     pub(crate) rankings: Arc<Rankings>,
     /// The server that answers reads.
     pub(crate) reads: Arc<Reads>,
-    pub(crate) writers: Writers,
+    pub(crate) writers: Arc<Writers>,
     pub(crate) keys: ApiKeys,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) live: Arc<Live>,
@@ -103,15 +103,17 @@ impl Instance {
             Some((replica, max_lag)) => Reads::with_replica(Arc::clone(&rankings), replica, max_lag, &background),
             None => Reads::primary(Arc::clone(&rankings)),
         });
-        let accepted = Arc::new(AcceptedScores::default());
+        let accepted = settings.maintenance_every.map(|_| Arc::<AcceptedScores>::default());
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
-        let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
+        let writers = Arc::new(Writers::new(store.clone(), acknowledged, accepted.clone(), wait));
+        let idle = Arc::clone(&writers);
+        background.repeat(UPKEEP_EVERY, move || idle.end_idle(Instant::now()));
         background.spawn(store.clone().follow_primary());
         background.spawn(store.clone().follow_lanes());
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
         let used = Arc::clone(&reads);
         background.repeat(recent::EVERY, move || recent::end_minute(used.current().indexes.used_bytes()));
-        let maintenance = settings.maintenance_every.map(|every| {
+        let maintenance = settings.maintenance_every.zip(accepted).map(|(every, accepted)| {
             // Before the first run, whose results count too.
             telemetry::install();
             let scheduler = Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted);

@@ -45,7 +45,8 @@ impl Batches {
     }
 }
 
-fn store(url: &str) -> Result<Store> {
+/// Prepares a connection to the database at `url`.
+pub(crate) fn store(url: &str) -> Result<Store> {
     Store::new(&Settings {
         database_url: Hidden::from(url),
         replica: None,

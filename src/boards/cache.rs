@@ -63,7 +63,7 @@ impl BoardCache {
                 self.insert(slug, Arc::clone(&board), asked_at);
                 Ok(board)
             }
-            Err(error @ Error::Unavailable { .. }) => {
+            Err(error) if store.is_outage(&error).await => {
                 let first_failure_at = self.note_outage();
                 let (board, seen_at) = last.ok_or(error)?;
                 let was_seen_recently = first_failure_at.saturating_duration_since(seen_at) < OUTAGE_GRACE;

@@ -4,7 +4,6 @@
 //! a miss, and a failed write stores nothing. Without Redis the values stay in this process, within a
 //! bound in bytes.
 
-mod breaker;
 mod frame;
 mod key;
 mod remote;
@@ -45,7 +44,7 @@ struct Inner {
 #[derive(Debug)]
 enum Backend {
     InProcess(moka::sync::Cache<String, Entry>),
-    Redis(Box<Remote>),
+    Redis(Arc<Remote>),
 }
 
 /// A value of the in-process cache.
@@ -68,7 +67,8 @@ enum Failure {
     Mismatch,
     /// The value is too long to store.
     TooLong,
-    /// The breaker is open, so Redis was not called.
+    /// The breaker is open, so Redis was not called: it did not answer the last call, or is not
+    /// connected yet.
     BreakerOpen,
 }
 
@@ -123,7 +123,8 @@ impl Cache {
         Self::new(prefix.into(), Backend::InProcess(entries))
     }
 
-    /// Creates a cache in the Redis at `url`, which may be unreachable at any time.
+    /// Creates a cache in the Redis at `url`, which may be unreachable at any time. Call it within a
+    /// Tokio runtime, on which it connects in the background. Until then all reads are misses.
     ///
     /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's
     /// by default. [`Error::Invalid`](crate::Error::Invalid) if the file cannot be read or `url` is
@@ -131,7 +132,7 @@ impl Cache {
     pub fn redis(url: &str, authorities: Option<&Path>, prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let remote = Remote::new(url, authorities, prefix.clone())?;
-        Ok(Self::new(prefix, Backend::Redis(Box::new(remote))))
+        Ok(Self::new(prefix, Backend::Redis(remote)))
     }
 
     fn new(prefix: String, backend: Backend) -> Self {
@@ -216,18 +217,26 @@ impl Cache {
         }
     }
 
+    /// Waits until Redis is connected, or an attempt to connect has failed, which takes a few seconds
+    /// at most.
+    pub async fn connected(&self) {
+        if let Backend::Redis(remote) = &self.0.backend {
+            remote.checked().await;
+        }
+    }
+
     /// Returns whether Redis is used.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         matches!(&self.0.backend, Backend::Redis(_))
     }
 
-    /// Returns whether the breaker skips Redis after repeated failures.
+    /// Returns whether Redis is skipped because it does not answer.
     #[must_use]
     pub fn is_breaker_open(&self) -> bool {
         match &self.0.backend {
             Backend::InProcess(_) => false,
-            Backend::Redis(remote) => remote.is_breaker_open(),
+            Backend::Redis(remote) => remote.is_down(),
         }
     }
 

@@ -1,32 +1,52 @@
 //! The cache in Redis.
 //!
-//! One multiplexed connection serves all callers. A deadpool-redis pool would ping a connection
-//! each time it lends it, a second round trip per call. Redis answers requests in order. The answer
-//! to a dropped call is read and discarded, so it cannot be taken for the answer to the next call.
-//! A connection on which a call timed out is not used again, because it may be dead.
+//! Calls borrow connections from a pool, and a background task opens them. So no call waits for a
+//! connection to open. After a call without an answer, all calls are skipped until the task has
+//! checked the connections.
+//!
+//! Each connection is multiplexed: Redis answers requests in order, and the answer to a dropped
+//! call is read and discarded. So a connection stays usable after a call that timed out. The pool
+//! pings a connection before it lends it, and drops one that does not answer.
 
-use std::{
-    fs,
-    path::Path,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use deadpool_redis::{
+    Manager, Pool, Runtime, Timeouts,
+    redis::{
+        AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError,
+        TlsCertificates, cmd,
+    },
 };
-
-use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo as _, RedisError, TlsCertificates,
-    aio::MultiplexedConnection, cmd,
+use futures::future::join_all;
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
 };
 
 use crate::{
     Error, Result,
-    cache::{
-        Failure, MAX_BYTES,
-        breaker::{Breaker, MAX_FAILURES, PAUSE},
-    },
+    cache::{Failure, MAX_BYTES},
 };
 
-/// Timeout of a call, including the connection attempt.
-const TIMEOUT: Duration = Duration::from_millis(50);
+/// Connections of the pool. A call takes one for two round trips.
+const CONNECTIONS: usize = 8;
+
+/// Timeout of a call, including the wait for a connection and its ping.
+const CALL_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Timeout for opening a connection, including TLS and authentication.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Milliseconds between two checks of a Redis that does not answer.
+const PAUSE_MS: u64 = 1_000;
+
+/// Timeouts of a call. It opens no connection.
+const LENDING: Timeouts =
+    Timeouts { wait: Some(CALL_TIMEOUT), create: Some(Duration::ZERO), recycle: Some(CALL_TIMEOUT) };
+
+/// Timeouts of the background task.
+const OPENING: Timeouts =
+    Timeouts { wait: Some(CONNECT_TIMEOUT), create: Some(CONNECT_TIMEOUT), recycle: Some(CALL_TIMEOUT) };
 
 /// Keys that one SCAN inspects, which takes less than a millisecond of the server's time.
 const SCAN_COUNT: u32 = 1_000;
@@ -34,59 +54,54 @@ const SCAN_COUNT: u32 = 1_000;
 /// A Redis server that may be unreachable at any time.
 #[derive(Debug)]
 pub(super) struct Remote {
-    client: Client,
+    pool: Pool,
     prefix: String,
-    breaker: Breaker,
-    link: Mutex<Link>,
-    /// Held while a caller connects. Other callers wait for that connection instead of opening
-    /// their own.
-    connecting: tokio::sync::Mutex<()>,
+    state: watch::Sender<State>,
 }
 
-/// The connection in use. Its number ensures that a failed call discards only its own connection.
-#[derive(Default)]
-struct Link {
-    number: u64,
-    connection: Option<MultiplexedConnection>,
-}
-
-impl std::fmt::Debug for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link").field("number", &self.number).field("connected", &self.connection.is_some()).finish()
-    }
+/// Whether calls go to Redis. A background task runs unless they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Calls go to Redis.
+    Up,
+    /// The connections are checked for the first time, or since a call without an answer.
+    Checking,
+    /// The last check failed. The task repeats it.
+    Down,
 }
 
 impl Remote {
-    /// Creates a client that connects at the first call.
+    /// Creates a client and starts to connect. Call it within a Tokio runtime.
     ///
     /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's
     /// by default. [`Error::Invalid`] if the file cannot be read or `url` is not a Redis URL. The
     /// message does not repeat the URL, which may hold a password.
-    pub(super) fn new(url: &str, authorities: Option<&Path>, prefix: String) -> Result<Self> {
+    pub(super) fn new(url: &str, authorities: Option<&Path>, prefix: String) -> Result<Arc<Self>> {
         let root_cert = authorities.map(fs::read).transpose();
         let root_cert = root_cert.map_err(|error| Error::invalid("REDIS_CA", format!("cannot be read: {error}")))?;
         // Check the URL first, so that a bad URL is not reported as a bad certificate.
         let refused =
             |_| Error::invalid("REDIS_URL", "must be a Redis URL such as redis://host:6379/0, or rediss:// for TLS");
-        let client = if root_cert.is_some() {
-            let address = url.into_connection_info().map_err(refused)?;
-            Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert }).map_err(|_| {
+        let mut address = url.into_connection_info().map_err(refused)?;
+        if root_cert.is_some() {
+            let client = Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert });
+            let client = client.map_err(|_| {
                 Error::invalid("REDIS_CA", "must be a file of PEM certificates, and needs a rediss:// URL")
-            })?
-        } else {
-            Client::open(url).map_err(refused)?
-        };
-        Ok(Self {
-            client,
-            prefix,
-            breaker: Breaker::new(Instant::now()),
-            link: Mutex::default(),
-            connecting: tokio::sync::Mutex::default(),
-        })
+            })?;
+            address = client.get_connection_info().clone();
+        }
+        // The pool and `call` have the timeouts.
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let manager = Manager::new_with_config(address, config).map_err(refused)?;
+        let pool = Pool::builder(manager).max_size(CONNECTIONS).runtime(Runtime::Tokio1).build();
+        let pool = pool.map_err(|error| Error::Internal(format!("no pool for Redis: {error}")))?;
+        let remote = Arc::new(Self { pool, prefix, state: watch::Sender::new(State::Checking) });
+        remote.check();
+        Ok(remote)
     }
 
     /// Returns the bytes stored under `key`. More than [`MAX_BYTES`] are a mismatch.
-    pub(super) async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
+    pub(super) async fn get(self: &Arc<Self>, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         // GETRANGE limits the transfer if another program stored a larger value. It returns an
         // empty string for an absent key; no frame is empty.
         let bytes: Vec<u8> = self.call(cmd("GETRANGE").arg(key).arg(0).arg(MAX_BYTES)).await?;
@@ -98,12 +113,14 @@ impl Remote {
     }
 
     /// Stores `bytes` under `key` for `lifetime`, replacing any value.
-    pub(super) async fn put(&self, key: &str, bytes: &[u8], lifetime: Duration) -> Result<(), Failure> {
+    pub(super) async fn put(self: &Arc<Self>, key: &str, bytes: &[u8], lifetime: Duration) -> Result<(), Failure> {
         self.call(cmd("SET").arg(key).arg(bytes).arg("EX").arg(lifetime.as_secs())).await
     }
 
-    /// Removes every key that matches `pattern`, in steps of [`SCAN_COUNT`].
-    pub(super) async fn remove(&self, pattern: &str) -> Result<(), Failure> {
+    /// Removes every key that matches `pattern`, in steps of [`SCAN_COUNT`]. Waits for a check in
+    /// progress.
+    pub(super) async fn remove(self: &Arc<Self>, pattern: &str) -> Result<(), Failure> {
+        self.checked().await;
         let mut cursor = 0;
         loop {
             let mut scan = cmd("SCAN");
@@ -120,93 +137,95 @@ impl Remote {
     }
 
     /// Returns whether Redis answers now.
-    pub(super) async fn ping(&self) -> bool {
-        self.call::<String>(&cmd("PING")).await.is_ok()
+    pub(super) async fn ping(self: &Arc<Self>) -> bool {
+        timeout(CALL_TIMEOUT, self.checked()).await.is_ok() && self.call::<String>(&cmd("PING")).await.is_ok()
     }
 
-    /// Returns whether the breaker is open.
-    pub(super) fn is_breaker_open(&self) -> bool {
-        self.breaker.is_open()
+    /// Returns whether calls are skipped because Redis does not answer.
+    pub(super) fn is_down(&self) -> bool {
+        *self.state.borrow() == State::Down
     }
 
-    /// Runs a command unless the breaker is open, and reports the result to the breaker.
-    async fn call<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
-        if !self.breaker.allows(Instant::now()) {
+    /// Waits for the end of a check in progress.
+    pub(super) async fn checked(&self) {
+        // The sender lives as long as `self`.
+        let _ = self.state.subscribe().wait_for(|state| *state != State::Checking).await;
+    }
+
+    /// Runs a command, if Redis answered the last one.
+    async fn call<T: FromRedisValue>(self: &Arc<Self>, command: &Cmd) -> Result<T, Failure> {
+        if *self.state.borrow() != State::Up {
             return Err(Failure::BreakerOpen);
         }
-        let mut used = None;
-        let result = tokio::time::timeout(TIMEOUT, async {
-            let (number, mut connection) = self.connection().await?;
-            used = Some(number);
-            command.query_async::<T>(&mut connection).await
-        })
-        .await;
-        let (failure, reason) = match result {
-            Ok(Ok(value)) => {
-                self.answered();
-                return Ok(value);
-            }
+        // Boxed, because the pool's future takes 29 kB, and every read would have room for it.
+        let failure = match timeout(CALL_TIMEOUT, Box::pin(self.query(command))).await {
+            Ok(Ok(value)) => return Ok(value),
             // The server works, but the value has another type.
-            Ok(Err(error)) if error.code() == Some("WRONGTYPE") => {
-                self.answered();
-                return Err(Failure::Mismatch);
-            }
-            Ok(Err(error)) if is_refusal(&error) => (Failure::Refused, error.to_string()),
-            Ok(Err(error)) => {
-                self.discard(used);
-                (Failure::Connection, error.to_string())
-            }
-            Err(_) => {
-                self.discard(used);
-                (Failure::Timeout, format!("no answer within {} ms", TIMEOUT.as_millis()))
-            }
+            Ok(Err(error)) if error.code() == Some("WRONGTYPE") => return Err(Failure::Mismatch),
+            Ok(Err(error)) if is_refusal(&error) => return Err(Failure::Refused),
+            Ok(Err(_)) => Failure::Connection,
+            Err(_) => Failure::Timeout,
         };
-        if self.breaker.failed(Instant::now()) {
-            let (prefix, pause_ms) = (&self.prefix, PAUSE.as_millis());
-            tracing::warn!(
-                %prefix, failures = MAX_FAILURES, pause_ms = u64::try_from(pause_ms).unwrap_or(u64::MAX), %reason,
-                "cache {prefix}: Redis failed {MAX_FAILURES} times in a row; skipping it, with a retry every {pause_ms} ms"
-            );
+        let was_up = self.state.send_if_modified(|state| {
+            let was_up = *state == State::Up;
+            if was_up {
+                *state = State::Checking;
+            }
+            was_up
+        });
+        if was_up {
+            self.check();
         }
         Err(failure)
     }
 
-    fn answered(&self) {
-        if self.breaker.succeeded() {
-            let prefix = &self.prefix;
-            tracing::info!(%prefix, "cache {prefix}: Redis answers again");
+    /// Starts to check the connections, until Redis answers.
+    fn check(self: &Arc<Self>) {
+        let remote = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while let Some(remote) = remote.upgrade() {
+                let (answer, prefix) = (remote.connect().await, &remote.prefix);
+                let state = if answer.is_ok() { State::Up } else { State::Down };
+                let before = remote.state.send_replace(state);
+                match answer {
+                    Ok(()) if before == State::Down => tracing::info!(%prefix, "cache {prefix}: Redis answers again"),
+                    Err(reason) if before == State::Checking => tracing::warn!(
+                        %prefix, pause_ms = PAUSE_MS, %reason,
+                        "cache {prefix}: Redis does not answer; skipping it, with a retry every {PAUSE_MS} ms"
+                    ),
+                    Ok(()) | Err(_) => {}
+                }
+                if state == State::Up {
+                    return;
+                }
+                drop(remote);
+                sleep(Duration::from_millis(PAUSE_MS)).await;
+            }
+        });
+    }
+
+    /// Checks all connections, opens missing ones, and pings Redis as a call does.
+    async fn connect(&self) -> Result<(), String> {
+        // All at once, so that each is a different one.
+        let opened = join_all((0..CONNECTIONS).map(|_| self.pool.timeout_get(&OPENING))).await;
+        if let Some(Err(error)) = opened.iter().find(|_| opened.iter().all(Result::is_err)) {
+            return Err(error.to_string());
+        }
+        drop(opened);
+        match timeout(CALL_TIMEOUT, self.query::<String>(&cmd("PING"))).await {
+            Ok(Ok(answer)) if answer == "PONG" => Ok(()),
+            Ok(Ok(_)) => Err("it answers something else".to_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("no answer within {} ms", CALL_TIMEOUT.as_millis())),
         }
     }
 
-    /// Returns the connection in use, or opens one.
-    async fn connection(&self) -> Result<(u64, MultiplexedConnection), RedisError> {
-        if let Some(found) = self.current() {
-            return Ok(found);
-        }
-        let _connecting = self.connecting.lock().await;
-        if let Some(found) = self.current() {
-            return Ok(found);
-        }
-        // No timeouts here: `call` has one for everything.
-        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        link.number += 1;
-        link.connection = Some(connection.clone());
-        Ok((link.number, connection))
-    }
-
-    fn current(&self) -> Option<(u64, MultiplexedConnection)> {
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        link.connection.clone().map(|connection| (link.number, connection))
-    }
-
-    /// Stops using the connection with this number. It closes when the last call on it ends.
-    fn discard(&self, number: Option<u64>) {
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        if number == Some(link.number) {
-            link.connection = None;
-        }
+    /// Runs a command on an open connection.
+    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisError> {
+        let connection = self.pool.timeout_get(&LENDING).await;
+        let mut connection =
+            connection.map_err(|error| RedisError::from((ErrorKind::Io, "no connection", error.to_string())))?;
+        command.query_async(&mut connection).await
     }
 }
 

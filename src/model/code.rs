@@ -109,6 +109,8 @@ pub enum Code {
     Internal,
     /// PostgreSQL does not answer; a write may or may not have been committed.
     DatabaseUnavailable,
+    /// PostgreSQL is reachable, but too busy to answer in time; a write may or may not have been committed.
+    DatabaseBusy,
     /// The service has too much to do; it wrote nothing.
     Overloaded,
     /// The outcome of a write is unknown; send it again with the same ids.
@@ -184,6 +186,7 @@ impl Code {
             Self::RateLimited | Self::TooManyEvents | Self::TooManyConnections => 429,
             Self::Internal => 500,
             Self::DatabaseUnavailable
+            | Self::DatabaseBusy
             | Self::Overloaded
             | Self::OutcomeUnknown
             | Self::ConcurrentChange

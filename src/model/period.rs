@@ -110,7 +110,7 @@ impl FromStr for PeriodSelector {
             (PeriodKind::Season | PeriodKind::Snapshot | PeriodKind::Rolling, Some(label)) => {
                 check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned()))
             }
-            (_, Some("previous")) => Ok(Self::Previous(kind)),
+            (_, Some("previous" | "-1")) => Ok(Self::Previous(kind)),
             (_, Some(label)) if label.starts_with('-') => back(label).map(|back| Self::Back(kind, back)),
             (_, Some(label)) => check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned())),
         }

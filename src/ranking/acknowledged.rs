@@ -3,21 +3,41 @@
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock},
+    time::{Duration, Instant},
 };
+
+/// Time after which acknowledged batches are forgotten. Each cached answer was confirmed by a read
+/// that began much later, so it contains them.
+const FORGET_AFTER: Duration = Duration::from_mins(10);
 
 /// The highest batch number that this instance has acknowledged, per board and lane.
 #[derive(Debug, Default)]
-pub(crate) struct Acknowledged(RwLock<HashMap<i32, Vec<i64>>>);
+pub(crate) struct Acknowledged(RwLock<HashMap<i32, Batches>>);
+
+/// The acknowledged batches of a board.
+#[derive(Debug)]
+struct Batches {
+    lanes: Vec<i64>,
+    raised_at: Instant,
+}
 
 impl Acknowledged {
     /// Records that a batch of a lane was acknowledged to a caller.
     pub(crate) fn raise(&self, board_id: i32, lane: usize, batch: i64) {
         let mut boards = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let lanes = boards.entry(board_id).or_default();
-        if lanes.len() <= lane {
-            lanes.resize(lane + 1, 0);
+        let raised_at = Instant::now();
+        let board = boards.entry(board_id).or_insert_with(|| Batches { lanes: Vec::new(), raised_at });
+        if board.lanes.len() <= lane {
+            board.lanes.resize(lane + 1, 0);
         }
-        lanes[lane] = lanes[lane].max(batch);
+        board.lanes[lane] = board.lanes[lane].max(batch);
+        board.raised_at = raised_at;
+    }
+
+    /// Forgets boards whose batches were acknowledged long before `now`.
+    pub(crate) fn forget_idle(&self, now: Instant) {
+        let mut boards = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        boards.retain(|_, board| now.saturating_duration_since(board.raised_at) < FORGET_AFTER);
     }
 
     /// Forgets everything: the database is another one, or has gone back.
@@ -28,7 +48,7 @@ impl Acknowledged {
     /// Returns the highest acknowledged batch of each lane of a board.
     pub(crate) fn of(&self, board_id: i32) -> Vec<i64> {
         let boards = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        boards.get(&board_id).cloned().unwrap_or_default()
+        boards.get(&board_id).map(|board| board.lanes.clone()).unwrap_or_default()
     }
 }
 
@@ -51,5 +71,16 @@ mod tests {
         assert!(!covers(&[9, 6], &acknowledged.of(1)));
         assert!(!covers(&[9], &acknowledged.of(1)));
         assert!(covers(&[], &acknowledged.of(2)));
+    }
+
+    #[test]
+    fn boards_without_new_batches_are_forgotten() {
+        let acknowledged = Acknowledged::default();
+        acknowledged.raise(1, 1, 7);
+        let now = Instant::now();
+        acknowledged.forget_idle(now);
+        assert_eq!(acknowledged.of(1), [0, 7], "a cached answer may be older");
+        acknowledged.forget_idle(now + FORGET_AFTER);
+        assert!(acknowledged.0.read().unwrap_or_else(PoisonError::into_inner).is_empty());
     }
 }

@@ -80,9 +80,7 @@ impl CountsCache {
         if shared_at.is_none()
             && let Ok(bytes) = serde_json::to_vec(&known.counts)
         {
-            // In the background, so that no request waits for Redis.
-            let (cache, key) = (rankings.cache.clone(), key(ranking.ranking_id, &known.version));
-            rankings.background.spawn(async move { cache.put(&key, bytes).await });
+            rankings.share(key(ranking.ranking_id, &known.version), bytes);
         }
         known
     }

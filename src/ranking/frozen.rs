@@ -90,7 +90,7 @@ pub(crate) async fn frozen(
     let frozen: Frozen = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;
     let frozen = Arc::new(frozen);
-    rankings.cache.put(&key, bytes).await;
+    rankings.share(key.clone(), bytes);
     known.insert(key, Arc::clone(&frozen));
     Ok(Some(frozen))
 }

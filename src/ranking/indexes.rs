@@ -216,12 +216,20 @@ impl Indexes {
             // Keep the answers: the batcher skips requests whose answer has been dropped.
             timeout(CHECK_INTERVAL, futures::future::join_all(answers)).await.ok();
             self.free_memory().await;
-            for board in self.boards().values() {
-                board
-                    .rankings_mut()
-                    .retain(|_, slot| !matches!(slot, Slot::Refused { until, .. } if *until <= Instant::now()));
-            }
+            self.drop_unused();
         }
+    }
+
+    /// Drops refusals that have ended, and boards without indexes.
+    fn drop_unused(&self) {
+        for board in self.boards().values() {
+            board
+                .rankings_mut()
+                .retain(|_, slot| !matches!(slot, Slot::Refused { until, .. } if *until <= Instant::now()));
+        }
+        // A board of which there is no other reference is not in use, and stays so during the lock.
+        let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
+        boards.retain(|_, board| Arc::strong_count(board) > 1 || !board.rankings().is_empty());
     }
 
     /// Chooses the source for a read of `ranking`.

@@ -27,12 +27,15 @@ mod users;
 pub(crate) use indexes::{IndexStatus, Indexes};
 pub(crate) use open::{Open, rank_changes};
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     Result,
-    background::Background,
-    cache::Cache,
+    background::{Background, UPKEEP_EVERY},
+    cache::{Cache, CacheKey},
     ranking::{
         acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
     },
@@ -69,17 +72,26 @@ impl Rankings {
         if index_memory > 0 {
             background.spawn(Arc::clone(&indexes).maintain());
         }
+        let acknowledged: Arc<Acknowledged> = Arc::default();
+        let idle = Arc::clone(&acknowledged);
+        background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
         Self {
             store,
             cache,
             indexes,
-            acknowledged: Arc::default(),
+            acknowledged,
             periods: PeriodCache::default(),
             counts: CountsCache::default(),
             overviews: Overviews::new(timeout),
             tops: TopCache::new(timeout),
             background: background.clone(),
         }
+    }
+
+    /// Puts a value into the shared cache in the background, so that no request waits for Redis.
+    fn share(&self, key: CacheKey, value: Vec<u8>) {
+        let cache = self.cache.clone();
+        self.background.spawn(async move { cache.put(&key, value).await });
     }
 
     /// Treats all batches of a board so far as acknowledged by this instance.

@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Code, Error, Result,
+    Result,
     cache::CacheKey,
     model::{
         board::Board,
@@ -185,8 +185,7 @@ pub async fn top(
     };
     match rankings.tops.refills.read(key.clone(), refill).await {
         Ok(kept) => Ok(answer(&kept, None)),
-        // Do not answer with the cached list of the previous window while the new one is being filled.
-        Err(error @ Error::Unavailable { code, .. }) if code != Code::PeriodPreparing => {
+        Err(error) if rankings.store.is_outage(&error).await => {
             let kept = rankings.tops.lists.get(&key).ok_or(error)?;
             telemetry::count_read("top", ReadSource::Stale);
             Ok(answer(&kept, Some(kept.confirmed_at.elapsed())))
@@ -332,7 +331,7 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;
     let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
     if let Ok(bytes) = serde_json::to_vec(&shared) {
-        rankings.cache.put(&cache_key(ranking, &state, limit), bytes).await;
+        rankings.share(cache_key(ranking, &state, limit), bytes);
     }
     Ok(Some(kept))
 }

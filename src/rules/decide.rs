@@ -273,7 +273,7 @@ impl<'a> Batch<'a> {
             }
             if self.source == EventSource::Live && period.is_shown {
                 standings.push(Standing {
-                    user_id: player.id.unwrap_or_default(),
+                    user_id: player.id.ok_or(Refusal::UnknownUser)?,
                     period_id: period.id,
                     period: period.name.clone(),
                     score: now.score(rules.order),

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 /// bucket.
 const EARLY_RUN_SCORES: u64 = 20_000;
 
-/// Accepted scores of each board.
+/// Accepted scores of each board since rebalancing last took them.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptedScores {
     counts: Mutex<Counts>,
@@ -37,10 +37,9 @@ impl AcceptedScores {
         }
     }
 
-    /// Returns the scores that the board has accepted so far.
-    pub(crate) fn of(&self, board_id: i32) -> u64 {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.by_board.get(&board_id).copied().unwrap_or_default()
+    /// Takes the scores that each board has accepted since the last call.
+    pub(crate) fn take(&self) -> HashMap<i32, u64> {
+        std::mem::take(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner).by_board)
     }
 }
 
@@ -60,5 +59,7 @@ mod tests {
         assert!(is_notified(), "scores of all boards are counted together");
         accepted.add(1, EARLY_RUN_SCORES - 1);
         assert!(!is_notified(), "scores are counted only once");
+        assert_eq!(accepted.take(), HashMap::from([(1, 2 * (EARLY_RUN_SCORES - 1)), (2, 1)]));
+        assert!(accepted.take().is_empty(), "a board without new scores takes no memory");
     }
 }

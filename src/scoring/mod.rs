@@ -89,7 +89,8 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
             }
         }
     }
-    let outcomes: Vec<Result<Answer>> = outcomes.into_iter().flatten().collect();
+    let outcomes: Vec<Result<Answer>> =
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(Error::outcome_unknown()))).collect();
     // Different errors stay with their events: after one of them, a retry may be safe, after another not.
     if let Some(Err(error)) = outcomes.first()
         && outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(|other| other.code() == error.code()))

@@ -36,6 +36,9 @@ use crate::{
 /// A batch takes no more jobs once it has this many events.
 const BATCH_EVENTS: usize = 500;
 
+/// A lane's writer ends when it has received no events for this time.
+const IDLE_AFTER: Duration = Duration::from_mins(10);
+
 /// Maximum events queued for one lane. Beyond it callers get 503 with Retry-After.
 const QUEUE_EVENTS: usize = 10_000;
 
@@ -68,7 +71,8 @@ pub(crate) struct Writers {
 struct Shared {
     store: Store,
     acknowledged: Arc<Acknowledged>,
-    accepted: Arc<AcceptedScores>,
+    /// `None` without background maintenance.
+    accepted: Option<Arc<AcceptedScores>>,
 }
 
 /// The queue of one writer.
@@ -77,6 +81,7 @@ struct Lane {
     queue: mpsc::UnboundedSender<Job>,
     permits: Arc<Semaphore>,
     estimate: Arc<WaitEstimate>,
+    used_at: Instant,
 }
 
 /// A request with scores in progress, counted until this value is dropped.
@@ -105,7 +110,7 @@ impl Writers {
     pub(crate) fn new(
         store: Store,
         acknowledged: Arc<Acknowledged>,
-        accepted: Arc<AcceptedScores>,
+        accepted: Option<Arc<AcceptedScores>>,
         max_wait: Duration,
     ) -> Self {
         Self {
@@ -188,6 +193,7 @@ impl Writers {
             let count = u32::try_from(events.len()).map_err(|_| full())?;
             let permit = Arc::clone(&lane.permits).try_acquire_many_owned(count).map_err(|_| full())?;
             lane.queue.send(Job { events, reply, _permit: permit }).map_err(|_| full())?;
+            lane.used_at = Instant::now();
         }
         Ok(async move {
             // The writer answers every job; it drops one unanswered only when it panics.
@@ -200,7 +206,13 @@ impl Writers {
         let estimate = Arc::new(WaitEstimate::default());
         let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&estimate));
         self.tasks.spawn_on(writing, &self.runtime);
-        Lane { queue, permits: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate }
+        Lane { queue, permits: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate, used_at: Instant::now() }
+    }
+
+    /// Ends the writers of lanes that have received no events for a while before `now`.
+    pub(crate) fn end_idle(&self, now: Instant) {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|_, lane| lane.waiting() > 0 || now.saturating_duration_since(lane.used_at) < IDLE_AFTER);
     }
 
     /// Returns the number of events that are queued or being written.
@@ -275,34 +287,36 @@ async fn write_lane(
 
 /// Writes jobs as one batch.
 ///
-/// If the database refuses the whole batch, each job is tried alone, so that a bad job affects no
-/// other.
+/// If the database refuses the whole batch, each half is tried alone, and so on, so that a bad job
+/// affects no other.
 async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
-    let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
-    match write_batch(shared, lane, &events).await {
-        Ok(answers) => {
-            let mut answers = answers.into_iter();
-            for job in jobs {
-                // The caller may have gone away.
-                let _ = job.reply.send(Ok(answers.by_ref().take(job.events.len()).collect()));
+    let mut waiting = vec![jobs];
+    while let Some(mut jobs) = waiting.pop() {
+        let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
+        match write_batch(shared, lane, &events).await {
+            Ok(answers) => {
+                let mut answers = answers.into_iter();
+                for job in jobs {
+                    // The caller may have gone away.
+                    let _ = job.reply.send(Ok(answers.by_ref().take(job.events.len()).collect()));
+                }
             }
-        }
-        Err(Error::Internal(error)) if jobs.len() > 1 => {
-            tracing::error!(
-                lane.board_id,
-                lane = lane.number,
-                error,
-                "a batch failed; its jobs are written one by one"
-            );
-            for job in jobs {
-                let events: Vec<&Event> = job.events.iter().collect();
-                let alone = write_batch(shared, lane, &events).await;
-                let _ = job.reply.send(alone);
+            Err(Error::Internal(error)) if jobs.len() > 1 => {
+                tracing::error!(
+                    lane.board_id,
+                    lane = lane.number,
+                    jobs = jobs.len(),
+                    error,
+                    "a batch failed; its halves are written separately"
+                );
+                // The first half first: events of a player keep their order.
+                waiting.push(jobs.split_off(jobs.len() / 2));
+                waiting.push(jobs);
             }
-        }
-        Err(error) => {
-            for job in jobs {
-                let _ = job.reply.send(Err(error.clone()));
+            Err(error) => {
+                for job in jobs {
+                    let _ = job.reply.send(Err(error.clone()));
+                }
             }
         }
     }
@@ -314,8 +328,10 @@ async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event])
     let submitted: Vec<Submitted> = events.iter().map(|event| (*event).into()).collect();
     let written = lane.write(&shared.store, EventSource::Live, &submitted).await?;
     telemetry::count_batch(events.len(), begin.elapsed());
-    let accepted = written.answers.iter().filter(|answer| matches!(answer, Answer::Accepted { .. })).count();
-    shared.accepted.add(lane.board_id, accepted as u64);
+    if let Some(counts) = &shared.accepted {
+        let accepted = written.answers.iter().filter(|answer| matches!(answer, Answer::Accepted { .. })).count();
+        counts.add(lane.board_id, accepted as u64);
+    }
     shared.acknowledged.raise(lane.board_id, usize::try_from(lane.number).unwrap_or_default(), written.batch);
     Ok(written.answers)
 }
@@ -331,5 +347,33 @@ impl<'a> From<&'a Event> for Submitted<'a> {
             at: None,
             metadata: event.metadata.as_ref(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tested;
+
+    #[tokio::test]
+    async fn the_writer_of_an_idle_lane_ends() -> Result<()> {
+        // No server listens there.
+        let store = tested::store("postgres://nobody:nothing@127.0.0.1:1/none")?;
+        let writers = Writers::new(store, Arc::default(), None, Duration::ZERO);
+        let lanes = || writers.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lane = writers.start(1, 0);
+        let (permits, now) = (Arc::clone(&lane.permits), lane.used_at);
+        lanes().insert((1, 0), lane);
+        writers.end_idle(now);
+        assert_eq!(lanes().len(), 1, "it has just been used");
+        let waiting = permits.try_acquire();
+        writers.end_idle(now + IDLE_AFTER);
+        assert_eq!(lanes().len(), 1, "an event waits");
+        drop(waiting);
+        writers.end_idle(now + IDLE_AFTER);
+        assert!(lanes().is_empty());
+        writers.tasks.close();
+        writers.tasks.wait().await;
+        Ok(())
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     store::{
         Store,
         batch::{
-            arguments::{BucketRows, Columns, PendingEvent, index},
+            arguments::{BucketRows, Columns, PendingEvent},
             ctid::Ctid,
         },
         layout::place,
@@ -122,6 +122,7 @@ impl BatchSession {
     /// Reads the state that a batch of these events starts from.
     ///
     /// `users` are the distinct players of the events. Updates `layouts` to the current layouts.
+    #[expect(clippy::too_many_lines, reason = "takes one column of the row after the other")]
     pub(crate) async fn begin_batch(
         &mut self,
         source: EventSource,
@@ -156,7 +157,11 @@ impl BatchSession {
             periods: row.periods.iter().map(|name| period::kind(name)).collect::<Result<_>>()?,
             points_min: row.points_min,
             points_max: row.points_max,
-            events_per_minute: row.events_per_minute.and_then(|most| u32::try_from(most).ok()),
+            events_per_minute: row
+                .events_per_minute
+                .map(u32::try_from)
+                .transpose()
+                .map_err(|_| unknown("limit of events"))?,
             gain_max: row.gain_max.0,
             on_violation: row.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
         };
@@ -168,28 +173,34 @@ impl BatchSession {
             &row.period_ends.unwrap_or_default(),
             &row.period_rankings.unwrap_or_default(),
         )?;
-        let segments = row.segment_periods.unwrap_or_default().into_iter().zip(row.segment_names.unwrap_or_default());
-        put_segments(&mut periods, segments.zip(row.segment_rankings.unwrap_or_default()));
+        let segments = pairs(pairs(row.segment_periods, row.segment_names)?, row.segment_rankings)?;
+        put_segments(&mut periods, segments);
         keep_layouts(layouts, &periods, !row.segments.is_empty());
-        let bounds = keys(row.layout_rank_keys, row.layout_tie_keys, row.layout_user_keys);
-        let changed = row.layout_rankings.unwrap_or_default().into_iter().zip(row.layout_times.unwrap_or_default());
+        let bounds = pairs(pairs(row.layout_rank_keys, row.layout_tie_keys)?, row.layout_user_keys)?;
+        let bounds: Vec<KeyTuple> = bounds.into_iter().map(|((rank, tie), user)| (rank, tie, user)).collect();
+        // Without changed layouts, the times are those that the writer knows.
+        let times = row.layout_times.filter(|_| row.layout_rankings.is_some());
+        let changed = pairs(row.layout_rankings, times)?;
         put_layouts(layouts, changed, &row.layout_buckets.unwrap_or_default(), &bounds)?;
-        let user_ids = row.user_ids.unwrap_or_default();
-        let banned = row.are_banned.unwrap_or_default();
-        let mut players: Vec<Player> = user_ids.into_iter().zip(banned).map(player).collect();
-        let members = row.member_users.unwrap_or_default().into_iter().zip(row.member_segments.unwrap_or_default());
-        let moves = row.member_times.unwrap_or_default().into_iter().zip(row.member_are_in.unwrap_or_default());
-        put_members(&mut players, members.zip(moves).zip(row.member_are_new.unwrap_or_default()));
-        for (user, at) in row.reset_users.unwrap_or_default().into_iter().zip(row.reset_times.unwrap_or_default()) {
-            players[index(user)].resets.push(at);
+        let known_users = pairs(row.user_ids, row.are_banned)?;
+        let mut players = known_users.into_iter().map(player).collect::<Result<Vec<_>>>()?;
+        if players.len() != users.len() {
+            return Err(damaged());
         }
-        let keys = row.rank_keys.unwrap_or_default().into_iter().zip(row.tie_keys.unwrap_or_default());
-        let entry_users = row.entry_users.unwrap_or_default().into_iter().map(index);
-        let entry_keys: Vec<(i64, usize)> =
-            row.entry_rankings.unwrap_or_default().into_iter().zip(entry_users).collect();
-        let entry = |((rank_key, tie_key), only_zeros)| Entry { rank_key, tie_key, only_zeros };
-        let entries = entry_keys.iter().copied().zip(keys.zip(row.only_zeros.unwrap_or_default()).map(entry)).collect();
-        let entry_ctids = entry_keys.into_iter().zip(row.entry_ctids.unwrap_or_default()).collect();
+        let members = pairs(row.member_users, row.member_segments)?;
+        let moves = pairs(row.member_times, row.member_are_in)?;
+        put_members(&mut players, pairs(pairs(members, moves)?, row.member_are_new)?)?;
+        for (user, at) in pairs(row.reset_users, row.reset_times)? {
+            players[index(user, users.len())?].resets.push(at);
+        }
+        let (mut entries, mut entry_ctids) = (HashMap::new(), HashMap::new());
+        let rows = pairs(pairs(row.entry_rankings, row.entry_users)?, row.entry_ctids)?;
+        let keys = pairs(pairs(row.rank_keys, row.tie_keys)?, row.only_zeros)?;
+        for (((ranking, user), ctid), ((rank_key, tie_key), only_zeros)) in pairs(rows, keys)? {
+            let key = (ranking, index(user, users.len())?);
+            entries.insert(key, Entry { rank_key, tie_key, only_zeros });
+            entry_ctids.insert(key, ctid);
+        }
         let has_other_lanes = row.are_of_lane.unwrap_or_default().contains(&Some(false));
         let at = row.at.filter(|_| !has_other_lanes).ok_or_else(lanes_changed)?;
         let mut known = HashMap::new();
@@ -200,7 +211,14 @@ impl BatchSession {
         let (reasons, known_times) = (row.known_reasons.unwrap_or_default(), row.known_times.unwrap_or_default());
         let (broken, details) = (row.known_rules.unwrap_or_default(), row.known_details.unwrap_or_default());
         let metadata = row.known_metadata.unwrap_or_default();
-        for (n, id) in row.known_ids.unwrap_or_default().into_iter().enumerate() {
+        let known_ids = row.known_ids.unwrap_or_default();
+        let lengths = [known_transactions.len(), known_quarantined.len(), known_standings.len(), points.len()];
+        let more = [tiebreaks.len(), reasons.len(), known_times.len(), broken.len(), details.len(), metadata.len()];
+        if lengths.iter().chain(&more).any(|length| *length != known_ids.len()) {
+            return Err(damaged());
+        }
+        for (n, id) in known_ids.into_iter().enumerate() {
+            let id = index(id, ids.len())?;
             let answer = match known_transactions[n] {
                 Some(transaction_id) => KnownAnswer::Accepted(Accepted {
                     transaction_id,
@@ -210,13 +228,13 @@ impl BatchSession {
                 None => quarantined(known_quarantined[n], broken[n].as_deref(), details[n].clone())?,
             };
             let content = Content {
-                points: points[n].unwrap_or_default(),
+                points: points[n].ok_or_else(damaged)?,
                 tiebreak: tiebreaks[n],
                 reason: reasons[n].clone(),
                 at: known_times[n],
                 metadata: metadata[n].clone().map(Metadata::stored),
             };
-            known.insert((index(id_users[index(id)]), ids[index(id)].clone()), KnownEvent { content, answer });
+            known.insert((index(id_users[id], users.len())?, ids[id].clone()), KnownEvent { content, answer });
         }
         Ok(Begun {
             state: LaneState {
@@ -251,13 +269,14 @@ impl BatchSession {
         )
         .fetch_all(&mut self.connection)
         .await?;
+        if rows.len() != facts.players.len() {
+            return Err(damaged());
+        }
         for (player, row) in facts.players.iter_mut().zip(rows) {
-            let won = row.won.unwrap_or_default();
-            let gain = |(won, base): (String, Option<i64>)| Gain { won: won.parse().unwrap_or_default(), base };
             player.history = History {
                 recent: u32::try_from(row.recent).unwrap_or(u32::MAX),
                 waiting: u32::try_from(row.waiting).unwrap_or(u32::MAX),
-                gains: won.into_iter().zip(row.bases.unwrap_or_default()).map(gain).collect(),
+                gains: gains(pairs(row.won, row.bases)?, periods.len())?,
             };
         }
         Ok(())
@@ -273,7 +292,7 @@ impl BatchSession {
         layouts: &Layouts,
     ) -> Result<Outcome> {
         let Begun { facts, state, entry_ctids, .. } = begun;
-        let columns = Columns::of(facts, entry_ctids, source, events, decisions);
+        let columns = Columns::of(facts, entry_ctids, source, events, decisions)?;
         let rows = BucketRows::of(&facts.players, &decisions.changes, layouts)?;
         let keep_ids =
             (source == EventSource::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
@@ -336,8 +355,30 @@ impl BatchSession {
     }
 }
 
-fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Player {
-    Player { id, is_banned: is_banned.unwrap_or_default(), ..Player::default() }
+fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Result<Player> {
+    Ok(Player { id, is_banned: is_banned.ok_or_else(damaged)?, ..Player::default() })
+}
+
+/// Builds a player's gains in the periods with a limit, of which there are `periods`. A gain that
+/// were missing or 0 by mistake would let the player exceed the limit.
+fn gains(gains: Vec<(String, Option<i64>)>, periods: usize) -> Result<Vec<Gain>> {
+    if gains.len() != periods {
+        return Err(damaged());
+    }
+    gains.into_iter().map(|(won, base)| Ok(Gain { won: won.parse().map_err(|_| damaged())?, base })).collect()
+}
+
+/// Pairs the elements of two columns; NULL is an empty one. They must have the same length.
+fn pairs<A, B>(left: impl Into<Option<Vec<A>>>, right: impl Into<Option<Vec<B>>>) -> Result<Vec<(A, B)>> {
+    let (left, right) = (left.into().unwrap_or_default(), right.into().unwrap_or_default());
+    if left.len() != right.len() {
+        return Err(damaged());
+    }
+    Ok(left.into_iter().zip(right).collect())
+}
+
+fn damaged() -> Error {
+    Error::Internal("the state of a batch is damaged: its columns do not fit together".to_owned())
 }
 
 /// A player belongs to another lane, or the lane no longer exists.
@@ -349,14 +390,8 @@ fn unknown(what: &str) -> Error {
     Error::Internal(format!("the board has an unknown {what}"))
 }
 
-/// Builds keys from columns.
-fn keys(rank_keys: Option<Vec<i64>>, tie_keys: Option<Vec<i64>>, user_keys: Option<Vec<i64>>) -> Vec<KeyTuple> {
-    let keys = rank_keys.unwrap_or_default().into_iter().zip(tie_keys.unwrap_or_default());
-    keys.zip(user_keys.unwrap_or_default()).map(|((rank, tie), user)| (rank, tie, user)).collect()
-}
-
 /// Adds rankings of segments to their periods: period id, segment and ranking.
-fn put_segments(periods: &mut [Period], segments: impl Iterator<Item = ((i64, String), Option<i64>)>) {
+fn put_segments(periods: &mut [Period], segments: Vec<((i64, String), Option<i64>)>) {
     for ((id, segment), ranking) in segments {
         if let Some(period) = periods.iter_mut().find(|period| period.id == id) {
             period.segments.insert(segment, ranking);
@@ -364,11 +399,16 @@ fn put_segments(periods: &mut [Period], segments: impl Iterator<Item = ((i64, St
     }
 }
 
-/// Adds changes of segments to players: place of the player, segment, change, and whether it is new.
-fn put_members(players: &mut [Player], members: impl Iterator<Item = (((i32, String), SegmentChange), bool)>) {
+/// A change of a player's segments: place of the player, segment, change, and whether it is new.
+type Member = (((i32, String), SegmentChange), bool);
+
+/// Adds changes of segments to players.
+fn put_members(players: &mut [Player], members: Vec<Member>) -> Result<()> {
     for (((user, segment), change), is_new) in members {
-        players[index(user)].segments.add(segment, change, is_new);
+        let player = index(user, players.len())?;
+        players[player].segments.add(segment, change, is_new);
     }
+    Ok(())
 }
 
 /// Drops the layouts of rankings that the batch does not need. On a board with segments, each batch
@@ -382,11 +422,15 @@ fn keep_layouts(layouts: &mut Layouts, periods: &[Period], has_segments: bool) {
 /// Adds layouts from columns with [`PLACES`] rows per layout.
 fn put_layouts(
     layouts: &mut Layouts,
-    changed: impl Iterator<Item = (i64, DateTime<Utc>)>,
+    changed: Vec<(i64, DateTime<Utc>)>,
     buckets: &[i16],
     bounds: &[KeyTuple],
 ) -> Result<()> {
-    for ((ranking_id, at), (buckets, bounds)) in changed.zip(buckets.chunks(PLACES).zip(bounds.chunks(PLACES))) {
+    if [buckets.len(), bounds.len()] != [changed.len() * PLACES; 2] {
+        return Err(damaged());
+    }
+    let layouts_of = changed.into_iter().zip(buckets.chunks(PLACES).zip(bounds.chunks(PLACES)));
+    for ((ranking_id, at), (buckets, bounds)) in layouts_of {
         let layout = Layout::new(at, buckets, bounds)
             .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is damaged")))?;
         layouts.put(ranking_id, layout);
@@ -396,11 +440,16 @@ fn put_layouts(
 
 /// Builds the answer to an event in quarantine.
 fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<KnownAnswer> {
-    let quarantine_id = id.unwrap_or_default();
+    let quarantine_id = id.ok_or_else(damaged)?;
     let rule = rule.and_then(|rule| rule.parse().ok()).ok_or_else(|| {
         Error::Internal(format!("event {quarantine_id} is not in quarantine, or broke an unknown rule"))
     })?;
     Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.unwrap_or_default() } })
+}
+
+/// Returns the index of a 1-based PostgreSQL array position, below `length`.
+fn index(place: i32, length: usize) -> Result<usize> {
+    usize::try_from(place - 1).ok().filter(|index| *index < length).ok_or_else(damaged)
 }
 
 /// Builds periods from columns. A bound of `None` is infinite.
@@ -412,6 +461,9 @@ fn periods(
     ends: &[Option<DateTime<Utc>>],
     rankings: &[Option<i64>],
 ) -> Result<Vec<Period>> {
+    if [kinds.len(), labels.len(), starts.len(), ends.len(), rankings.len()] != [ids.len(); 5] {
+        return Err(damaged());
+    }
     let period = |(n, id): (usize, i64)| {
         let kind = period::kind(&kinds[n])?;
         let name = kind.period_name(&labels[n]);
@@ -440,4 +492,28 @@ fn periods(
 /// Parses standings as `begin_batch` returns them.
 fn standings(json: &str) -> Result<Vec<Standing>> {
     serde_json::from_str(json).map_err(|error| Error::Internal(format!("cannot parse stored standings: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_does_not_fit_together_is_an_error() {
+        assert_eq!(pairs(None::<Vec<u8>>, None::<Vec<u8>>).ok(), Some(Vec::new()));
+        assert_eq!(pairs(vec![1, 2], Some(vec![3, 4])).ok(), Some(vec![(1, 3), (2, 4)]));
+        assert!(pairs(vec![1, 2], vec![3]).is_err() && pairs(None::<Vec<u8>>, vec![3]).is_err());
+        assert_eq!((index(1, 2).ok(), index(2, 2).ok()), (Some(0), Some(1)));
+        assert!([-1, 0, 3].into_iter().all(|place| index(place, 2).is_err()));
+        assert!(player((Some(7), None)).is_err(), "a player who may be banned");
+        assert!(quarantined(None, Some("gain_too_large"), None).is_err());
+    }
+
+    #[test]
+    fn an_unknown_gain_is_not_0() {
+        let gain = |won: &str| vec![(won.to_owned(), None)];
+        assert!(gains(gain("-12345678901234567890"), 1).is_ok_and(|gains| gains[0].won == -12_345_678_901_234_567_890));
+        assert!(gains(gain(""), 1).is_err() && gains(gain("1.5"), 1).is_err() && gains(gain("NaN"), 1).is_err());
+        assert!(gains(gain("5"), 2).is_err() && gains(Vec::new(), 1).is_err(), "a period with a limit and no gain");
+    }
 }

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     Code, Error, Result,
     model::user::lane_hash,
-    store::{Store, accepts_connections, pool::Pool},
+    store::{Store, pool::Pool},
 };
 
 /// The lane of a user, by the internal id.
@@ -285,7 +285,7 @@ impl Store {
                 return Ok(());
             }
             let began_at = Instant::now();
-            let is_down = accepts_connections(&self.readers).await.is_err();
+            let is_down = self.readers.try_connect().await.is_err();
             let mut owners = self.owners();
             owners.is_coordinator_down = is_down && owners.answered_at < began_at;
             Ok(())

@@ -106,9 +106,9 @@ impl From<sqlx::Error> for Error {
                 sqlx::Error::Io(_)
                 | sqlx::Error::Tls(_)
                 | sqlx::Error::Protocol(_)
-                | sqlx::Error::PoolTimedOut
                 | sqlx::Error::PoolClosed
                 | sqlx::Error::WorkerCrashed => unavailable(&error),
+                sqlx::Error::PoolTimedOut => busy(&error),
                 other => Self::Internal(other.to_string()),
             };
         };
@@ -167,6 +167,8 @@ impl From<sqlx::Error> for Error {
                 tracing::warn!(error = message, "PostgreSQL cancelled a transaction");
                 Self::unavailable(Code::ConcurrentChange, "the request conflicted with another session; retry")
             }
+            // A statement timeout, or no connection slot is free.
+            "57014" | "53300" => busy(&error),
             // Connection failures, out of resources, shutdown and start; a read-only server after a
             // failover, an idle-in-transaction timeout.
             code if ["08", "53", "57"].contains(&&code[..2.min(code.len())]) || ["25006", "25P03"].contains(&code) => {
@@ -198,6 +200,12 @@ pub(super) fn has_other_columns(error: &dyn DatabaseError) -> bool {
     let postgres = error.try_downcast_ref::<PgDatabaseError>();
     error.code().as_deref() == Some("0A000")
         && postgres.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery")
+}
+
+/// Logs the cause. PostgreSQL is reachable, but did not answer in time.
+fn busy(cause: &sqlx::Error) -> Error {
+    tracing::warn!(error = %cause, "PostgreSQL was too busy for a request");
+    Error::unavailable(Code::DatabaseBusy, "the database is too busy; a write may or may not have been committed")
 }
 
 /// Logs the cause. The caller's error omits it, because it may show how the database is reached.

@@ -38,7 +38,10 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt as _, future::select_ok};
+use futures::{
+    FutureExt as _,
+    future::{join_all, select_ok},
+};
 use sqlx::{
     AssertSqlSafe, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -262,11 +265,27 @@ impl Store {
     /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
     pub(crate) async fn try_connect(&self) -> Result<()> {
         let pools = self.readiness_pools();
-        let connecting = select_ok(pools.iter().map(|pool| accepts_connections(pool).boxed()));
+        let connecting = select_ok(pools.iter().map(|pool| pool.try_connect().boxed()));
         connecting.await.map(|((), _)| ()).map_err(|error| {
             tracing::warn!(%error, "PostgreSQL accepts no new connection");
             Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL accepts no new connections")
         })
+    }
+
+    /// Returns whether PostgreSQL accepts connections. Callers share an attempt.
+    pub(crate) async fn is_reachable(&self) -> bool {
+        let pools = self.readiness_pools();
+        join_all(pools.iter().map(Pool::is_reachable)).await.contains(&true)
+    }
+
+    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for a permit or for
+    /// another caller's read may time out for this reason, or under load.
+    pub(crate) async fn is_outage(&self, error: &Error) -> bool {
+        match error.code() {
+            Code::DatabaseUnavailable => true,
+            Code::Overloaded => !self.is_reachable().await,
+            _ => false,
+        }
     }
 
     /// Returns how long a call waits for a connection, or for its turn when a read is shared,
@@ -357,16 +376,6 @@ impl Store {
             pool.close().await;
         }
     }
-}
-
-/// Opens a connection and closes it.
-async fn accepts_connections(pool: &Pool) -> sqlx::Result<()> {
-    pool.try_connect().await.or_else(|error| {
-        // All connection slots are taken (SQLSTATE 53300), but the server is up and the pools keep
-        // theirs.
-        let is_full = error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("53300"));
-        if is_full { Ok(()) } else { Err(error) }
-    })
 }
 
 /// Fails on a replica and on a former primary. The pool then waits for the primary.

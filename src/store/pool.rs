@@ -26,7 +26,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use crate::store::error::has_other_columns;
+use crate::{Error, single_flight::SingleFlightCache, store::error::has_other_columns};
 
 /// Timeout for opening a preferred connection, and for the ping of a connection that may be lost.
 const CONNECTED: Duration = Duration::from_millis(250);
@@ -34,6 +34,9 @@ const CONNECTED: Duration = Duration::from_millis(250);
 /// Timeout of the ping of a connection that returns to its pool. If its statement timed out, the
 /// ping waits for the end of that statement.
 const PONG_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a successful attempt to connect proves that PostgreSQL is reachable.
+const REACHABLE_FOR: Duration = Duration::from_secs(1);
 
 /// A pool of connections, some of which may be preferred.
 #[derive(Debug, Clone)]
@@ -43,6 +46,8 @@ pub(super) struct Pool {
     /// Timeout of a statement, with its round trip.
     limit: Duration,
     last_loss: LastLoss,
+    /// Attempts to connect.
+    attempts: Arc<SingleFlightCache<(), ()>>,
 }
 
 /// Connections that are preferred to all others.
@@ -134,17 +139,29 @@ fn silent(what: &'static str) -> sqlx::Error {
 impl Pool {
     /// Creates a pool of the connections `others`, whose statements time out after `limit`.
     pub(super) fn new(others: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
-        Self { preferred: None, others, limit, last_loss }
+        let attempts = Arc::new(SingleFlightCache::new(PONG_WITHIN, REACHABLE_FOR));
+        Self { preferred: None, others, limit, last_loss, attempts }
     }
 
-    /// Opens a connection and closes it.
+    /// Opens a connection and closes it. A server whose connection slots are all taken is up, and the
+    /// pools keep theirs.
     pub(super) async fn try_connect(&self) -> sqlx::Result<()> {
         let options = self.others.connect_options();
         let connecting = async {
             let connection = <PgConnection as sqlx::Connection>::connect_with(&options).await?;
             sqlx::Connection::close(connection).await
         };
-        timeout(PONG_WITHIN, connecting).await.unwrap_or_else(|_| Err(silent("a new connection was not accepted")))
+        let connected = timeout(PONG_WITHIN, connecting).await;
+        match connected.unwrap_or_else(|_| Err(silent("a new connection was not accepted"))) {
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("53300") => Ok(()),
+            connected => connected,
+        }
+    }
+
+    /// Returns whether PostgreSQL accepts connections. Callers share an attempt.
+    pub(super) async fn is_reachable(&self) -> bool {
+        let attempt = async || self.try_connect().await.map_err(Error::from);
+        self.attempts.read((), attempt).await.is_ok()
     }
 
     /// The same pool, but it uses a connection of `preferred` if one is idle within `wait`.
@@ -161,7 +178,13 @@ impl Pool {
                 return Ok(connection);
             }
         }
-        self.others.acquire().await
+        match self.others.acquire().await {
+            // Otherwise all connections are busy.
+            Err(sqlx::Error::PoolTimedOut) if !self.is_reachable().await => {
+                Err(silent("no connection could be opened"))
+            }
+            acquired => acquired,
+        }
     }
 
     /// Runs a statement on one of the connections, and collects all its results.

@@ -15,11 +15,7 @@ use crate::{
         Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Snapshot, Subject, overtaken,
         read::{self, Shown},
     },
-    model::{
-        board::Board,
-        period::{PeriodSelector, PeriodState},
-        rank::Header,
-    },
+    model::{board::Board, period::PeriodState, rank::Header},
     telemetry,
 };
 
@@ -27,11 +23,11 @@ use crate::{
 /// database.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval between two polls of a closed period, which hardly ever changes, unless the interests
+/// Interval between two polls of an ended period, which hardly ever changes, unless the interests
 /// change.
-const CLOSED_POLL_INTERVAL: Duration = Duration::from_secs(5);
+const ENDED_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Timeout of a poll, including its wait for a permit. After it the snapshot is marked as stale.
+/// Time of a poll, including its wait for a permit, after which PostgreSQL may be unreachable.
 const POLL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Snapshots for which overtakings are kept: four seconds, for slow subscribers.
@@ -57,7 +53,7 @@ impl Drop for Ending {
             }
             is_open
         });
-        self.feed.polled_at.send_replace(Some(Instant::now()));
+        self.feed.last_poll.send_replace(Some((Instant::now(), Ok(()))));
     }
 }
 
@@ -87,23 +83,29 @@ async fn poll_until_done(
         let interests = feed.interests().clone();
         let polled = {
             let mut polling = pin!(poll(live, &mut board, subject, &interests, &mut shown, feed, rendering));
-            if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
-                polled
-            } else {
-                record_failure(feed, began_at, last_success, Error::no_answer());
-                // The poll's statements have timeouts of their own. Starting again would take as
-                // long.
-                polling.await
+            // The poll's statements have timeouts of their own. Starting again would take as long.
+            loop {
+                if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
+                    break polled;
+                }
+                if !live.reads.current().store.is_reachable().await {
+                    record_outage(feed, began_at, last_success, Error::no_answer());
+                }
             }
         };
         let is_well = polled.is_ok();
         match polled {
             Ok(()) => {
                 last_success = Some(began_at);
-                feed.polled_at.send_replace(last_success);
+                feed.last_poll.send_replace(Some((began_at, Ok(()))));
             }
+            Err(error) if live.reads.current().store.is_outage(&error).await => {
+                record_outage(feed, began_at, last_success, error);
+            }
+            // Subscribers keep the last snapshot.
             Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => {
-                record_failure(feed, began_at, last_success, error);
+                tracing::warn!(%error, board = %board.slug, "could not read a followed ranking");
+                feed.last_poll.send_replace(Some((began_at, Err(error))));
             }
             Err(error) => {
                 feed.latest.send_replace(Some(Err(error)));
@@ -113,13 +115,18 @@ async fn poll_until_done(
         // A late poll shows an old state, so the next one must not be as late.
         let pause = POLL_INTERVAL.saturating_sub(began_at.elapsed()).max(began_at.elapsed().min(POLL_TIMEOUT));
         tokio::time::sleep(pause).await;
-        let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
-        if is_well && is_closed && matches!(subject.1.whole(), PeriodSelector::Labelled(..)) {
+        if is_well && shown.as_ref().is_some_and(has_ended) {
             // A new subscriber gets the present snapshot at once. The timeout notices subscribers
             // that left.
-            timeout(CLOSED_POLL_INTERVAL, feed.interests_changed.notified()).await.ok();
+            timeout(ENDED_POLL_INTERVAL, feed.interests_changed.notified()).await.ok();
         }
     }
+}
+
+/// Returns whether the period has ended. A combined board's only period has no end.
+fn has_ended(shown: &Shown) -> bool {
+    let period = &shown.header.period;
+    period.ends_at.is_some() && matches!(period.state, PeriodState::Due | PeriodState::Closed)
 }
 
 /// Polls once, and publishes the snapshot if anything changed.
@@ -255,14 +262,14 @@ fn period_change(before: &Header, now: &Header) -> Option<(String, Option<String
     }
 }
 
-/// Records a failed poll, and marks the snapshot as stale once until a poll succeeds.
+/// Records that a poll met an outage, and marks the snapshot as stale once until a poll succeeds.
 ///
 /// `began_at` is the start of the failed poll, `last_success` that of the last successful one.
-fn record_failure(feed: &Feed, began_at: Instant, last_success: Option<Instant>, error: Error) {
+fn record_outage(feed: &Feed, began_at: Instant, last_success: Option<Instant>, error: Error) {
     feed.latest.send_if_modified(|latest| match latest {
         Some(Ok(snapshot)) if snapshot.stale_since.is_some() => false,
         Some(Ok(snapshot)) => {
-            tracing::warn!(%error, "could not read a followed ranking");
+            tracing::warn!(%error, "PostgreSQL is unreachable for a followed ranking");
             *snapshot =
                 Arc::new(Snapshot { stale_since: Some(last_success.unwrap_or(began_at)), ..Snapshot::clone(snapshot) });
             true
@@ -272,5 +279,5 @@ fn record_failure(feed: &Feed, began_at: Instant, last_success: Option<Instant>,
             true
         }
     });
-    feed.polled_at.send_replace(Some(began_at));
+    feed.last_poll.send_replace(Some((began_at, Ok(()))));
 }

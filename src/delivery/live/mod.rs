@@ -213,8 +213,8 @@ struct Feed {
     /// Notified when the interests change.
     interests_changed: Notify,
     latest: watch::Sender<LatestSnapshot>,
-    /// Start of the last completed poll, whose result is in `latest`.
-    polled_at: watch::Sender<Option<Instant>>,
+    /// Start of the last ended poll, whose result is in `latest`; or an error other than an outage.
+    last_poll: watch::Sender<Option<(Instant, Result<()>)>>,
     /// Network of the first subscriber.
     opened_by: Option<IpAddr>,
 }
@@ -261,7 +261,7 @@ pub(crate) fn subscribe(
             interests: Mutex::default(),
             interests_changed: Notify::new(),
             latest: watch::Sender::new(None),
-            polled_at: watch::Sender::new(None),
+            last_poll: watch::Sender::new(None),
             opened_by: network,
         });
         let polling = feed::run(Arc::clone(live), Arc::clone(&feed), subject, Arc::clone(board), rendering);
@@ -378,30 +378,39 @@ impl Subscription {
     /// So it includes everything acknowledged before. Returns the error when there is none. During
     /// an outage of PostgreSQL, a top may be older.
     pub(crate) async fn first(&mut self) -> Result<Arc<Snapshot>> {
-        timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await.unwrap_or_else(|_| Err(Error::no_answer()))
+        if let Ok(first) = timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await {
+            return first;
+        }
+        Err(match self.newest() {
+            Some(Err(error)) => error,
+            Some(Ok(snapshot)) if snapshot.stale_since.is_some() => Error::no_answer(),
+            _ => Error::unavailable(Code::Overloaded, "the ranking could not be read in time"),
+        })
     }
 
     async fn wait_for_first(&mut self) -> Result<Arc<Snapshot>> {
-        let mut polled_at = self.feed.polled_at.subscribe();
+        let mut last_poll = self.feed.last_poll.subscribe();
         loop {
-            let is_recent = polled_at.borrow_and_update().is_some_and(|at| at >= self.subscribed_at);
-            match self.newest() {
-                _ if !is_recent => {}
-                Some(Ok(snapshot)) if snapshot.stale_since.is_some() => {
-                    let wants_only_top = self.interest.users.is_empty();
-                    return if wants_only_top && snapshot.has(&self.interest) {
-                        Ok(snapshot)
-                    } else {
-                        Err(Error::unavailable(Code::DatabaseUnavailable, "the database cannot be reached"))
-                    };
+            let polled = last_poll.borrow_and_update().clone().filter(|(at, _)| *at >= self.subscribed_at);
+            if let Some((_, polled)) = polled {
+                polled?;
+                match self.newest() {
+                    Some(Ok(snapshot)) if snapshot.stale_since.is_some() => {
+                        let wants_only_top = self.interest.users.is_empty();
+                        return if wants_only_top && snapshot.has(&self.interest) {
+                            Ok(snapshot)
+                        } else {
+                            Err(Error::unavailable(Code::DatabaseUnavailable, "the database cannot be reached"))
+                        };
+                    }
+                    Some(Ok(snapshot)) if snapshot.has(&self.interest) => return Ok(snapshot),
+                    Some(Err(error)) => return Err(error),
+                    _ => {}
                 }
-                Some(Ok(snapshot)) if snapshot.has(&self.interest) => return Ok(snapshot),
-                Some(Err(error)) => return Err(error),
-                _ => {}
             }
             // The senders live as long as the feed, which this value holds. A poll publishes its
-            // snapshot before it updates `polled_at`.
-            let _ = polled_at.changed().await;
+            // snapshot before it updates `last_poll`.
+            let _ = last_poll.changed().await;
         }
     }
 

@@ -88,7 +88,7 @@ pub(crate) enum PlayerShown {
         /// Whether the player exists.
         is_known: bool,
     },
-    /// The database cannot be reached.
+    /// PostgreSQL is unreachable or too busy.
     Unavailable,
 }
 
@@ -208,7 +208,7 @@ fn found(page: &BoardPage<'_>) -> Markup {
             }
             @match chosen {
                 Some(chosen) => (others(page, "Players found", "found", rows, &chosen.header))
-                None => p.warning { "The search is not available now: the database cannot be reached." }
+                None => p.warning { "The search is not available now. Try again soon." }
             }
             @if *is_cut { p.quiet { "The search looks at " (CANDIDATES_MAX) " ids and " (CANDIDATES_MAX) " names at most. Type more." } }
             @else if rows.len() < all.len() { p.quiet { "The best " (rows.len()) " of " (count(all.len() as u64)) ". Type more." } }
@@ -415,7 +415,7 @@ fn player(page: &BoardPage<'_>) -> Markup {
                 }
                 Some(PlayerShown::Unavailable) => {
                     h2 #player-title { bdi { (page.view.link.player.as_deref().unwrap_or_default()) } }
-                    p.warning { "The player cannot be looked up now: the database cannot be reached." }
+                    p.warning { "The player cannot be looked up now. Try again soon." }
                 }
                 Some(PlayerShown::NoScore { is_known }) => {
                     h2 #player-title { bdi { (page.view.link.player.as_deref().unwrap_or_default()) } }

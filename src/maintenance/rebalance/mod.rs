@@ -75,8 +75,6 @@ struct Progress {
     batches: Vec<Option<i64>>,
     /// Whether no step is left.
     is_at_rest: bool,
-    /// Scores that its board had accepted on this instance.
-    accepted: u64,
     /// Rows that may still be moved.
     budget: u64,
 }
@@ -89,21 +87,21 @@ impl Rebalancer {
 
     /// Returns the progress to start from, with the budget of this run.
     ///
-    /// Returns `None` when the ranking was at rest and nothing was written since. An early run
-    /// serves only boards with new scores, and adds no [`ROWS_PER_RUN`].
-    fn due(&self, ranking: &CurrentRanking, is_early: bool) -> Option<Progress> {
-        let accepted = self.accepted.of(ranking.board_id);
+    /// `accepted`: scores that its board has accepted on this instance since the last run. Returns
+    /// `None` when the ranking was at rest and nothing was written since. An early run serves only
+    /// boards with new scores, and adds no [`ROWS_PER_RUN`].
+    fn due(&self, ranking: &CurrentRanking, accepted: u64, is_early: bool) -> Option<Progress> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
         let left = left.unwrap_or_default();
         let is_quiet = left.batches == ranking.batches;
-        if is_quiet && left.is_at_rest || is_early && accepted == left.accepted {
+        if is_quiet && left.is_at_rest || is_early && accepted == 0 {
             return None;
         }
         let granted = if is_early { 0 } else { ROWS_PER_RUN };
-        let earned = (accepted - left.accepted).saturating_mul(ROWS_PER_SCORE) + granted;
+        let earned = accepted.saturating_mul(ROWS_PER_SCORE).saturating_add(granted);
         // Without writes there is time for all steps.
         let budget = if is_quiet { u64::MAX } else { left.budget.saturating_add(earned).min(MAX_BUDGET) };
-        Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, accepted, budget })
+        Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, budget })
     }
 }
 
@@ -120,8 +118,12 @@ pub async fn rebalance_all(store: &Store) -> Result<Moves> {
 /// have earned.
 pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_early: bool) -> Result<Moves> {
     let rankings = store.current_rankings().await?;
-    let mut due: HashMap<i64, Progress> =
-        rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, rebalancer.due(ranking, is_early)?))).collect();
+    let accepted = rebalancer.accepted.take();
+    let due = |ranking: &CurrentRanking| {
+        let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
+        Some((ranking.ranking_id, rebalancer.due(ranking, accepted, is_early)?))
+    };
+    let mut due: HashMap<i64, Progress> = rankings.iter().filter_map(due).collect();
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.budget)).collect();
     let moved = rebalance_in_turn(store, &mut busy).await;
     for (ranking_id, left) in &mut due {

@@ -33,8 +33,6 @@ struct State<R> {
 pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
 
 /// The answer to one caller; `None` if the answering task panicked.
-///
-/// Drop it soon after it is ready: the drop wakes the other callers of the thread.
 #[derive(Debug)]
 pub(in crate::ranking) struct Answer<R> {
     group: Arc<Group<R>>,
@@ -108,6 +106,18 @@ impl<R> Answer<R> {
     pub(super) fn caller(&self) -> Weak<()> {
         Arc::downgrade(&self.caller)
     }
+
+    /// Wakes the other callers of this thread. The answer may have woken only this one.
+    fn wake_others(&self, mut state: MutexGuard<'_, State<R>>) {
+        let others = std::mem::take(&mut state.wakers);
+        drop(state);
+        others
+            .into_iter()
+            .enumerate()
+            .filter(|(index, _)| *index != self.index)
+            .filter_map(|(_, waker)| waker)
+            .for_each(Waker::wake);
+    }
 }
 
 impl<R: Clone> Future for Answer<R> {
@@ -116,7 +126,9 @@ impl<R: Clone> Future for Answer<R> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.group.state();
         if state.answer.is_ready() {
-            return state.answer.clone();
+            let answer = state.answer.clone();
+            self.wake_others(state);
+            return answer;
         }
         let waker = &mut state.wakers[self.index];
         if waker.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
@@ -127,17 +139,14 @@ impl<R: Clone> Future for Answer<R> {
 }
 
 impl<R> Drop for Answer<R> {
-    /// Wakes the other callers of this thread if the answer is ready, because it may have woken
-    /// only this caller.
+    /// Wakes the other callers of this thread if the answer has come, but this caller never saw it.
     fn drop(&mut self) {
-        let others = {
-            let mut state = self.group.state();
-            if let Some(own) = state.wakers.get_mut(self.index) {
-                *own = None;
-            }
-            if state.answer.is_ready() { std::mem::take(&mut state.wakers) } else { Vec::new() }
-        };
-        others.into_iter().flatten().for_each(Waker::wake);
+        let mut state = self.group.state();
+        if state.answer.is_ready() {
+            self.wake_others(state);
+        } else if let Some(own) = state.wakers.get_mut(self.index) {
+            *own = None;
+        }
     }
 }
 
@@ -204,6 +213,17 @@ mod tests {
         assert_eq!((three[2].poll(), three[1].poll()), (Poll::Ready(Some(7)), Poll::Ready(Some(7))));
         assert_eq!(late.poll(), Poll::Ready(Some(7)), "a caller that polls first after the answer");
         assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_caller_that_keeps_its_answer_wakes_the_others() {
+        let mut callers = Callers::default();
+        let mut three = three(&mut callers);
+        callers.answer(&7);
+        let mut kept = three[0].answer.take().unwrap_or_else(|| panic!("answered"));
+        let polled = Pin::new(&mut kept).poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(Some(7)));
+        assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1], "the answer is still alive");
     }
 
     #[test]

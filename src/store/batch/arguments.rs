@@ -52,28 +52,30 @@ impl Columns {
         source: EventSource,
         events: &[Pending],
         decisions: &Decisions,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut columns = Self::default();
         let mut metadata = Vec::with_capacity(events.len());
         for (event, decided) in events.iter().zip(&decisions.events) {
-            let written = PendingEvent {
-                user_id: facts.players[event.player].id.unwrap_or_default(),
-                points: event.points,
-                tiebreak: event.tiebreak,
-                reason: event.reason.clone(),
-                external_id: event.id.clone(),
-                ..PendingEvent::default()
+            let written = || -> Result<PendingEvent> {
+                Ok(PendingEvent {
+                    user_id: internal_id(&facts.players[event.player])?,
+                    points: event.points,
+                    tiebreak: event.tiebreak,
+                    reason: event.reason.clone(),
+                    external_id: event.id.clone(),
+                    ..PendingEvent::default()
+                })
             };
             match decided {
                 Decided::Accepted { at, standings } => columns.events.push(PendingEvent {
                     occurred_at: (source == EventSource::Import).then_some(*at),
                     standings: event.id.is_some().then(|| standings.iter().flat_map(numbers).collect()),
-                    ..written
+                    ..written()?
                 }),
                 Decided::Quarantined(violation) => columns.events.push(PendingEvent {
                     rule: Some(violation.rule.name().to_owned()),
                     detail: Some(violation.detail.clone()),
-                    ..written
+                    ..written()?
                 }),
                 Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => continue,
             }
@@ -85,21 +87,26 @@ impl Columns {
         for player in accepted.map(|(event, _)| event.player).collect::<BTreeSet<_>>() {
             let player = &facts.players[player];
             for segment in &player.segments.new {
-                columns.member_users.push(player.id.unwrap_or_default());
+                columns.member_users.push(internal_id(player)?);
                 columns.member_segments.push(segment.clone());
             }
         }
         for change in &decisions.changes {
             columns.entry_rankings.push(change.ranking_id);
-            columns.entry_users.push(facts.players[change.player].id.unwrap_or_default());
+            columns.entry_users.push(internal_id(&facts.players[change.player])?);
             columns.entry_are_new.push(change.was.is_none());
             columns.entry_ctids.push(entry_ctids.get(&(change.ranking_id, change.player)).copied());
             columns.entry_keys.push(change.now.rank_key);
             columns.entry_ties.push(change.now.tie_key);
             columns.entry_zeros.push(change.now.only_zeros);
         }
-        columns
+        Ok(columns)
     }
+}
+
+/// Returns the internal id of a player whose events are written.
+fn internal_id(player: &Player) -> Result<i64> {
+    player.id.ok_or_else(|| Error::Internal("an event of an unknown player was accepted".to_owned()))
 }
 
 /// The numbers that `transaction_ids` stores of a standing.
@@ -140,13 +147,14 @@ enum Step {
 
 impl BucketRows {
     pub(super) fn of(players: &[Player], changes: &[Change], layouts: &Layouts) -> Result<Self> {
-        let user_key = |change: &Change| -players[change.player].id.unwrap_or_default();
+        let user_key = |change: &Change| internal_id(&players[change.player]).map(|id| -id);
         let mut all: Vec<(i16, Step, &Change)> = Vec::with_capacity(changes.len());
         for change in changes {
             let layout = layouts
                 .get(change.ranking_id)
                 .ok_or_else(|| Error::Internal(format!("the layout of ranking {} is not known", change.ranking_id)))?;
-            let key = |entry: Entry| (entry.rank_key, entry.tie_key, user_key(change));
+            let user_key = user_key(change)?;
+            let key = |entry: Entry| (entry.rank_key, entry.tie_key, user_key);
             let now = layout.bucket_of(key(change.now));
             match change.was.map(key) {
                 Some(was) if was == key(change.now) => {}
@@ -169,7 +177,7 @@ impl BucketRows {
                 let was = change.was.filter(|_| *step != Step::Insert);
                 let now = Some(change.now).filter(|_| *step != Step::Delete);
                 rows.rankings.push(change.ranking_id);
-                rows.user_keys.push(user_key(change));
+                rows.user_keys.push(user_key(change)?);
                 rows.was_keys.push(was.map(|entry| entry.rank_key));
                 rows.was_ties.push(was.map(|entry| entry.tie_key));
                 rows.keys.push(now.map(|entry| entry.rank_key));
@@ -190,11 +198,6 @@ impl BucketRows {
     }
 }
 
-/// Returns the index of a 1-based PostgreSQL array position.
-pub(super) fn index(place: i32) -> usize {
-    usize::try_from(place - 1).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed test should stop there")]
@@ -212,6 +215,16 @@ mod tests {
         };
         let bounds: Vec<KeyTuple> = (0..PLACES).map(bound).collect();
         Layout::new(DateTime::<Utc>::UNIX_EPOCH, &buckets, &bounds).unwrap()
+    }
+
+    #[test]
+    fn a_player_without_an_internal_id_is_not_written() {
+        let change =
+            Change { ranking_id: 1, player: 0, was: None, now: Entry { rank_key: 1, tie_key: 1, only_zeros: false } };
+        let mut layouts = Layouts::default();
+        layouts.put(1, layout());
+        let rows = |id| BucketRows::of(&[Player { id, ..Player::default() }], &[change], &layouts);
+        assert!(rows(Some(1)).is_ok() && rows(None).is_err());
     }
 
     #[test]

@@ -6,8 +6,13 @@ use std::sync::{
 };
 
 use centile::tested::{Batches, Submitted};
+use futures::future::join_all;
+use serde_json::json;
 
-use crate::support::{TestDb, audit};
+use crate::{
+    http::api::site::Site,
+    support::{TestDb, audit, wait::until},
+};
 
 const USERS: [&str; 5] = ["ann", "bob", "cyd", "dan", "eve"];
 
@@ -65,6 +70,39 @@ async fn a_large_batch_is_not_starved_by_small_ones() {
     .unwrap();
     assert_eq!(found, (written, written, written, 0), "events, ids, points, and batches without events");
     assert!(audit::rankings_are_sound(&pool).await > 0);
+}
+
+/// The event of a player with a damaged entry is refused, and the others cost few further batches.
+#[tokio::test]
+async fn a_damaged_entry_affects_no_other_event() {
+    const EVENTS: usize = 64;
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"lanes": 1}), &[]).await;
+    let path = "/v1/boards/main/scores";
+    let events: Vec<_> = (0..=EVENTS).map(|n| json!({"user_id": format!("p{n}"), "points": 1})).collect();
+    site.post(path, json!(events)).await.is(200);
+    db.execute(
+        "DELETE FROM centile_store.leaderboard_bucket
+         WHERE user_key = (SELECT -id FROM centile_store.users WHERE external_id = 'p21')",
+    )
+    .await;
+    let batches = async || site.serve.metric("centile_batch_events_count").await;
+    let before = batches().await;
+    let held = db.hold("SELECT FROM centile_store.board_lanes FOR UPDATE").await;
+    let site = &site;
+    let write = |n: usize| async move { site.post(path, &json!({"user_id": format!("p{n}"), "points": 1})).await };
+    // The first batch waits for the lane, and the second one takes all others.
+    let release = async {
+        until("all events wait", async || site.serve.metric("centile_queue_events").await > EVENTS as f64).await;
+        drop(held);
+    };
+    let (answers, ()) = tokio::join!(join_all((0..=EVENTS).map(write)), release);
+    for (n, answer) in answers.iter().enumerate() {
+        assert_eq!(answer.status, if n == 21 { 500 } else { 200 }, "p{n}: {answer:?}");
+    }
+    let more = batches().await - before;
+    assert!(more <= 12.0, "{more} batches");
 }
 
 /// A pooler may send the two calls of a batch to two servers. After a failover, the same batch

@@ -10,6 +10,7 @@ use tokio::{
     },
     sync::watch,
     task::JoinHandle,
+    time::{Duration, sleep},
 };
 
 /// The state of the proxy.
@@ -22,6 +23,8 @@ pub enum Way {
     Silent,
     /// Every connection is reset, including new ones.
     Reset,
+    /// Bytes are forwarded, but a new connection gets no answer for 200 ms.
+    Late,
 }
 
 /// Accepts connections to a server. Ends with all its connections when it is dropped.
@@ -54,6 +57,11 @@ impl Proxy {
         format!("{before}@{}/{after}", self.address)
     }
 
+    /// Returns the URL of a Redis behind the proxy.
+    pub fn redis_url(&self) -> String {
+        format!("redis://{}", self.address)
+    }
+
     /// Sets the proxy's state.
     pub fn set(&self, way: Way) {
         self.way.send_replace(way);
@@ -73,6 +81,9 @@ async fn carry(near: TcpStream, port: u16, mut way: watch::Receiver<Way>) {
     near.set_zero_linger().unwrap();
     if way.wait_for(|way| *way != Way::Silent).await.is_err() || *way.borrow() == Way::Reset {
         return;
+    }
+    if *way.borrow() == Way::Late {
+        sleep(Duration::from_millis(200)).await;
     }
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else { return };
     far.set_zero_linger().unwrap();

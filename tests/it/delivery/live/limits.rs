@@ -129,4 +129,19 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
         let most = STATEMENTS_PER_READ * (reads + 1.0);
         assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {reads} reads");
     }
+    // Ended periods are read every five seconds, under any name and without scores too. One name of
+    // the week before is another one's feed.
+    site.board(json!({"slug": "past", "periods": ["all_time", "day", "week"]}), &[]).await;
+    let periods = ["day:-1", "day:-2", "day:2024-01-15", "week:previous", "week:-1", "week:2024-01-15"];
+    let ended = open_all(&site.serve, periods.map(|period| format!("/v1/boards/past/live?period={period}"))).await;
+    let (begun, before) = (Instant::now(), site.serve.metric(READS_METRIC).await);
+    for _ in 0..2 * CHANGES {
+        db.execute("SELECT testing.submit_score('main', 'bob', 1)").await;
+        score += 1;
+        streams[0].until(|event| event.data["scores"][1]["score"] == score).await;
+    }
+    let (reads, seconds) = (site.serve.metric(READS_METRIC).await - before, begun.elapsed().as_secs_f64());
+    let feeds = (periods.len() - 1) as f64;
+    assert!(reads <= 4.0 * seconds + 2.0 + feeds * (seconds / 5.0 + 1.0), "{reads} reads in {seconds} s");
+    drop(ended);
 }

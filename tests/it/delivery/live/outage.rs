@@ -12,6 +12,7 @@ use crate::{
     support::{
         Serve, TestDb,
         proxy::{Proxy, Way},
+        wait::until_some,
     },
 };
 
@@ -58,6 +59,34 @@ async fn a_new_subscriber_gets_top_lists_only_while_postgresql_is_unreachable() 
     let mut tops = Stream::open(&site.serve, EVENTS, &[]).await;
     tops.one("started").await;
     tops.one("stale").await;
+}
+
+/// PostgreSQL answers, but a lock delays all reads of the ranking.
+#[tokio::test]
+async fn a_busy_postgresql_is_not_reported_as_unreachable() {
+    const TOP: &str = "/v1/boards/main/scores";
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "3"]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    site.get(TOP).await.is(200);
+    let locked = db.hold("LOCK TABLE centile_store.board_lanes IN ACCESS EXCLUSIVE MODE").await;
+    let chosen = format!("{EVENTS}?user_id=ada");
+    // A list may lag by 250 ms.
+    let top = until_some("the top is read again", async || {
+        let top = site.get(TOP).await;
+        (top.status != 200 || top.body["stale"] == true).then_some(top)
+    });
+    let (top, late) = tokio::join!(top, site.get(&chosen));
+    assert_eq!((top.status, &top.body["code"]), (503, &json!("database_busy")), "{top:?}");
+    // Its read may time out before the subscription does.
+    let is_busy = ["overloaded", "database_busy"].iter().any(|code| late.body["code"] == *code);
+    assert!(late.status == 503 && is_busy, "{late:?}");
+    drop(locked);
+    db.execute("SELECT testing.submit_score('main', 'bob', 50)").await;
+    let next = stream.next().await.unwrap();
+    assert_eq!(next.kind, "changed", "{next:?}");
 }
 
 #[tokio::test]

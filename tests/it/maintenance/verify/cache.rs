@@ -19,6 +19,7 @@ async fn counts_in_the_cache_are_compared_at_their_version() {
     let mut counts: Vec<i64> =
         sqlx::query_scalar("SELECT centile_store.bucket_totals($1)").bind(ranking).fetch_one(&pool).await.unwrap();
     let cache = Cache::redis(&redis, None, &prefix).unwrap();
+    cache.connected().await;
     let ask = || {
         let mut command = centile();
         command.args(["verify", "--board", "arena", "--period", "all_time"]);
