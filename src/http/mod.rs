@@ -65,7 +65,7 @@ use crate::{
             activity::{Activity, Allowed},
             address,
             body_memory::BodyMemory,
-            chunks,
+            broken_body, chunks,
             connection::Watched,
             cors, observe,
             rate::{self, Rates},
@@ -378,6 +378,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         let connected = api.clone();
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
+            .wrap(from_fn(broken_body::watch))
             .wrap(from_fn(chunks::split))
             .wrap(from_fn(version::name))
             .wrap(from_fn(cors::share))

@@ -4,7 +4,11 @@
 
 use std::{ops::Deref, rc::Rc};
 
-use actix_web::{HttpMessage, HttpRequest, http::header, web};
+use actix_web::{
+    HttpMessage, HttpRequest,
+    http::header::{self, HeaderValue},
+    web,
+};
 use futures::StreamExt as _;
 use serde::{
     Deserialize, Deserializer,
@@ -101,7 +105,8 @@ async fn read<'a>(
     if length.is_some_and(|length: usize| length > limit) {
         return Err(too_large(limit));
     }
-    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+    let is_identity = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !request.headers().get_all(header::CONTENT_ENCODING).all(is_identity) {
         return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
     }
     if let Some(activity) = request.conn_data::<Rc<Activity>>() {

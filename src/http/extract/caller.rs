@@ -79,8 +79,15 @@ pub(crate) async fn recheck(request: &HttpRequest) -> Result<()> {
     Ok(())
 }
 
-fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
-    let header = request.headers().get(header::AUTHORIZATION);
+/// Returns the `Authorization` header in the form that programs send.
+///
+/// [`Error::Unauthorized`] if there are several: proxies disagree about which of them counts.
+pub(crate) fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
+    let mut headers = request.headers().get_all(header::AUTHORIZATION);
+    let header = headers.next();
+    if headers.next().is_some() {
+        return Err(Error::unauthorized(Code::KeyInvalid, "the request has several Authorization headers"));
+    }
     let not_ascii = |_| Error::unauthorized(Code::KeyInvalid, "the Authorization header is not ASCII");
     header.map(|value| value.to_str().map(|text| as_sent(request.path(), text)).map_err(not_ascii)).transpose()
 }

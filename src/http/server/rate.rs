@@ -19,7 +19,7 @@ use actix_web::{
     Error, HttpMessage as _, HttpRequest, ResponseError as _,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{AUTHORIZATION, HeaderMap, HeaderName},
+    http::header::{HeaderMap, HeaderName},
     middleware::Next,
     web::Data,
 };
@@ -243,7 +243,9 @@ pub(crate) async fn limit(
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let mut counted = counted(&request).await;
-    let mut response = match counted.as_ref().and_then(Counted::refusal) {
+    let refusal =
+        counted.as_ref().and_then(Counted::refusal).or_else(|| caller::authorization(request.request()).err());
+    let mut response = match refusal {
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
     };
@@ -283,8 +285,7 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
     if EXEMPT.contains(&request.path()) {
         return None;
     }
-    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let authorization = authorization.map(|text| caller::as_sent(request.path(), text));
+    let authorization = caller::authorization(request.request()).ok().flatten();
     let authorization = authorization.as_deref();
     let address = address::of(api, request.request());
     let known = key_cache::known(&api.instance.keys, authorization);
