@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
@@ -14,8 +13,12 @@ use crate::{
     },
     config::{Config, value},
     instance::Instance,
-    model::segment::Attribute,
-    model::user::{Profile, User, UserId},
+    model::{
+        json::Object,
+        metadata::Metadata,
+        segment::Attribute,
+        user::{Profile, User, UserId},
+    },
     users::{self, Editor},
 };
 
@@ -46,8 +49,8 @@ pub(super) enum Command {
         #[arg(long, conflicts_with = "avatar_url")]
         no_avatar: bool,
         /// Metadata of the game: a JSON object of up to 8,192 bytes
-        #[arg(long, value_name = "JSON", value_parser = object)]
-        metadata: Option<Map<String, Value>>,
+        #[arg(long, value_name = "JSON", value_parser = metadata)]
+        metadata: Option<Metadata>,
         /// Attribute by which boards have segments, such as country=DE; repeat for each. An empty value
         /// removes the attribute
         #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
@@ -98,8 +101,9 @@ pub(super) struct OnPlayer {
     act: ActFlags,
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+fn metadata(text: &str) -> Result<Metadata, String> {
+    let object: Object = text.parse().map_err(|error| format!("must be a JSON object: {error}"))?;
+    Metadata::of_player(&object).map_err(|error| error.to_string())
 }
 
 /// Parses `NAME=VALUE`; an empty value is `None`.
@@ -121,7 +125,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             // An empty URL removes the avatar.
             let avatar = if no_avatar { Some(String::new()) } else { avatar_url };
             let attributes = attributes.into_iter().collect();
-            let profile = Profile { name, avatar, metadata: metadata.map(Value::Object), attributes };
+            let profile = Profile { name, avatar, metadata, attributes };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
             let put =
                 async |instance: &Instance| users::put(&instance.rankings, &player.user_id, profile, editor).await;
@@ -159,8 +163,8 @@ struct Line<'a> {
     user_id: &'a str,
     name: &'a str,
     avatar_url: Option<&'a str>,
-    metadata: &'a Value,
-    attributes: &'a Value,
+    metadata: &'a Metadata,
+    attributes: &'a Metadata,
     banned: bool,
 }
 

@@ -11,7 +11,10 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
+        board::{
+            Board, BoardChange, BoardSlug, GainMax, KeptArchives, Mode, NewBoard, OnViolation, Order, Reading,
+            SnapshotKind, Ties,
+        },
         combination::{Aggregate, Combination, Join},
         name::Named as _,
         presentation::{Colour, Description, IconUrl, Presentation},
@@ -38,10 +41,10 @@ struct StoredBoard {
     points_min: i64,
     points_max: i64,
     frozen_top_size: i32,
-    kept_archives: Value,
+    kept_archives: Json<KeptArchives>,
     reading: String,
     events_per_minute: Option<i32>,
-    gain_max: Value,
+    gain_max: Json<GainMax>,
     on_violation: String,
     snapshots: Option<String>,
     rolling: Vec<String>,
@@ -67,10 +70,9 @@ impl TryFrom<StoredBoard> for Board {
             order: stored.score_order.parse().map_err(|_| unknown("order"))?,
             ties: stored.ties.parse().map_err(|_| unknown("rule for ties"))?,
             periods: stored.periods.iter().filter_map(|name| name.parse().ok()).collect(),
-            kept_archives: serde_json::from_value(stored.kept_archives.clone())
-                .map_err(|_| unknown("rule for archives"))?,
+            kept_archives: stored.kept_archives.0,
             reading: stored.reading.parse().map_err(|_| unknown("rule for reading"))?,
-            gain_max: serde_json::from_value(stored.gain_max.clone()).map_err(|_| unknown("rule for gains"))?,
+            gain_max: stored.gain_max.0,
             on_violation: stored.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
             snapshots: stored
                 .snapshots

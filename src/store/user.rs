@@ -4,6 +4,7 @@ use crate::{
     Result,
     model::{
         act::{Act, Actor},
+        metadata::Metadata,
         user::{Profile, User},
     },
     store::{Store, cluster::LANE_OF_USER},
@@ -58,12 +59,12 @@ impl Store {
         let avatar = profile.avatar.as_deref();
         let attributes = (!profile.attributes.is_empty()).then(|| serde_json::json!(profile.attributes));
         let made = sqlx::query_scalar!(
-            r#"SELECT centile.put_user($1, $2, $3, $4, $5, $6, $7, $8) AS "made!""#,
+            r#"SELECT centile.put_user($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8) AS "made!""#,
             user_id,
             profile.name,
             avatar.filter(|address| !address.is_empty()),
             avatar.is_some(),
-            profile.metadata,
+            profile.metadata.as_ref().map(Metadata::as_str),
             actor.map(Actor::as_str),
             boards,
             attributes,
@@ -129,12 +130,13 @@ impl Store {
     /// Returns the user with this id.
     pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
         let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
-        Ok(row.map(|row| User {
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(User {
             user_id: row.user_id,
             name: row.name,
             avatar: row.avatar,
-            metadata: row.metadata,
-            attributes: row.attributes,
+            metadata: Metadata::stored(row.metadata),
+            attributes: Metadata::stored(row.attributes),
             banned: row.banned,
         }))
     }

@@ -8,7 +8,6 @@ use actix_web::{
     web::{Data, Payload},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
@@ -29,6 +28,8 @@ use crate::{
     model::{
         act::{Act, Actor},
         idempotency::IdempotencyKey,
+        json::Object,
+        metadata::Metadata,
         segment::Attribute,
         user::{Profile, User},
     },
@@ -49,7 +50,7 @@ pub(crate) struct PutUser {
     avatar_url: Option<Option<String>>,
     /// Any data that the game keeps with the player, up to 8,192 bytes of JSON; `{}` removes it.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Object>,
     /// Values of attributes by which boards have segments, each of 1 to 64 characters; null removes an
     /// attribute. Other attributes stay unchanged. The player moves to the new segments in all open
     /// rankings before the call returns.
@@ -68,7 +69,7 @@ impl TryFrom<PutUser> for Profile {
         Ok(Self {
             name: request.name,
             avatar: request.avatar_url.map(Option::unwrap_or_default),
-            metadata: request.metadata.map(Value::Object),
+            metadata: request.metadata.as_ref().map(Metadata::of_player).transpose()?,
             attributes: request.attributes.into_iter().flatten().map(attribute).collect::<Result<_>>()?,
         })
     }
@@ -106,12 +107,12 @@ pub(crate) struct UserResponse {
     /// Data that the game keeps with the player. Only holders of a server or admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
-    metadata: Option<Value>,
+    metadata: Option<Metadata>,
     /// Values of attributes by which boards have segments. Only holders of a server or admin key see
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<BTreeMap<String, String>>, example = json!({"country": "DE"}))]
-    attributes: Option<Value>,
+    attributes: Option<Metadata>,
     /// Whether the player is banned. A banned player is in no ranking. Only holders of a server or
     /// admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
