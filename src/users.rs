@@ -6,7 +6,7 @@ use crate::{
     Code, Error, Resource, Result, boards,
     model::{
         act::{Act, Actor},
-        board::{BoardSlug, Mode},
+        board::{BoardFilter, BoardSlug, Mode},
         segment::check_value,
         user::{Profile, User, UserId, check_text},
     },
@@ -200,7 +200,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     // A board that cannot be changed now does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
     // Nobody has scores on a combined board.
-    let boards = boards::list(&rankings.store, None).await?;
+    let boards = boards::list(&rankings.store, BoardFilter::default()).await?;
     for board in boards.iter().filter(|board| board.mode != Mode::Combined) {
         let done = async {
             rankings.store.ban_on_board(board.slug.as_str(), ban, act).await?;

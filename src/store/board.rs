@@ -12,8 +12,8 @@ use crate::{
     model::{
         act::Actor,
         board::{
-            Board, BoardChange, BoardSlug, GainMax, KeptArchives, Mode, NewBoard, OnViolation, Order, Reading,
-            SnapshotKind, Ties,
+            Board, BoardChange, BoardFilter, BoardSlug, GainMax, KeptArchives, Mode, NewBoard, OnViolation, Order,
+            Reading, SnapshotKind, Ties,
         },
         combination::{Aggregate, Combination, Join},
         name::Named as _,
@@ -138,10 +138,18 @@ fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<St
 }
 
 impl Store {
-    /// Returns all boards by slug: only the one of this slug, and only those with this tag, if given.
-    pub(crate) async fn boards(&self, slug: Option<&BoardSlug>, tag: Option<&Tag>) -> Result<Vec<Board>> {
-        let (slug, tag) = (slug.map(BoardSlug::as_str), tag.map(Tag::as_str));
-        let query = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug, tag);
+    /// Returns the selected boards by slug.
+    pub(crate) async fn boards(&self, filter: BoardFilter<'_>) -> Result<Vec<Board>> {
+        let readable = filter.readable.map(texts);
+        let query = sqlx::query_file_as!(
+            StoredBoard,
+            "sql/queries/boards.sql",
+            filter.slug.map(BoardSlug::as_str),
+            filter.tag.map(Tag::as_str),
+            filter.after.map(BoardSlug::as_str),
+            readable.as_deref(),
+            filter.limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)),
+        );
         let rows = self.read_coordinator(query.fetch_all(&self.readers)).await?;
         rows.into_iter().map(Board::try_from).collect()
     }

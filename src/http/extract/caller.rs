@@ -13,11 +13,18 @@ use crate::{
     Code, Error, Result,
     access::key_cache::{self, CachedKey},
     boards,
-    http::{Api, extract::signature, ops},
+    http::{
+        Api,
+        extract::{
+            query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, ListQuery},
+            signature,
+        },
+        ops,
+    },
     instance::Instance,
     model::{
         act::Actor,
-        board::{Board, BoardSlug, Reading},
+        board::{Board, BoardFilter, BoardSlug, Reading},
         key::Key,
         tag::Tag,
     },
@@ -130,11 +137,27 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
     Ok(board)
 }
 
-/// Returns the boards that a caller with this key may read; only those with this tag, if given.
-pub(crate) async fn readable_boards(api: &Api, key: Option<&Key>, tag: Option<&Tag>) -> Result<Vec<Board>> {
-    let mut boards = boards::list(&api.instance.store, tag).await?;
-    boards.retain(|board| board.reading == Reading::Public || key.is_some_and(|key| key.may_read(&board.slug).is_ok()));
-    Ok(boards)
+/// Returns a page of the boards that a caller with this key may read, and the cursor of the next
+/// page; only those with this tag, if given. A cursor is the slug of the last board, which need not
+/// be in the list any more.
+pub(crate) async fn readable_boards(
+    api: &Api,
+    key: Option<&Key>,
+    tag: Option<&Tag>,
+    ListQuery { limit, cursor }: &ListQuery,
+) -> Result<(Vec<Board>, Option<String>)> {
+    let limit = query::bounded("limit", *limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
+    let after = cursor.as_deref().map(str::parse).transpose();
+    let after: Option<BoardSlug> =
+        after.map_err(|_: Error| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
+    // A key without boards is for all.
+    let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
+    let filter = BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit + 1), slug: None };
+    let mut boards = boards::list(&api.instance.store, filter).await?;
+    let is_last = boards.len() <= limit;
+    boards.truncate(limit);
+    let next = boards.last().filter(|_| !is_last).map(|board| board.slug.to_string());
+    Ok((boards, next))
 }
 
 /// Returns whether the request has a valid key.
@@ -178,7 +201,7 @@ pub(crate) async fn admin(api: &Api, request: &HttpRequest) -> Result<Actor> {
 
 /// Requires a key for reading player profiles if every board requires one.
 pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let boards = boards::list(&api.instance.store, None).await?;
+    let boards = boards::list(&api.instance.store, BoardFilter::default()).await?;
     if !boards.is_empty() && boards.iter().all(|board| board.reading == Reading::Key) {
         authenticated(api, request).await?;
     }
@@ -188,7 +211,7 @@ pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<(
 /// Requires a caller who may read the friends of players: a server or admin key, or the right to
 /// read every board, because friends may play on any of them.
 pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let mut boards = boards::list(&api.instance.store, None).await?;
+    let mut boards = boards::list(&api.instance.store, BoardFilter::default()).await?;
     boards.retain(|board| board.reading == Reading::Key);
     if boards.is_empty() {
         return Ok(());
