@@ -75,7 +75,7 @@ use crate::{
         },
     },
     instance::Instance,
-    model::board::BoardSlug,
+    model::board::{BoardSlug, Reading},
     ranking::Rankings,
     telemetry,
 };
@@ -118,6 +118,8 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// Whether avatars may have http URLs.
     pub allows_http_avatars: bool,
+    /// Readers of the profiles that do not say.
+    pub profiles: Reading,
     /// Timeout for receiving a request's head, receiving its body, and sending 32 KiB of the
     /// response.
     pub client_timeout: Duration,
@@ -158,6 +160,7 @@ impl Settings {
             address_subscribers: None,
             heartbeat: Duration::from_secs(15),
             allows_http_avatars: false,
+            profiles: Reading::Public,
             client_timeout: Duration::from_secs(10),
             key_rate: None,
             address_rate: None,

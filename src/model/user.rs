@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
-    model::{metadata::Metadata, segment::AttributesChange},
+    model::{board::Reading, metadata::Metadata, segment::AttributesChange},
 };
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
@@ -74,6 +74,8 @@ pub struct User {
     pub metadata: Metadata,
     /// Values of the attributes by which boards have segments, by their names: a JSON object.
     pub attributes: Metadata,
+    /// Readers of the profile; `None` for the default of the service.
+    pub reading: Option<Reading>,
     /// Whether the player is banned.
     pub banned: bool,
 }
@@ -90,4 +92,6 @@ pub struct Profile {
     pub metadata: Option<Metadata>,
     /// Changes to the attributes.
     pub attributes: AttributesChange,
+    /// Readers of the profile; `Some(None)` for the default of the service.
+    pub reading: Option<Option<Reading>>,
 }

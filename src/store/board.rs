@@ -154,6 +154,15 @@ impl Store {
         rows.into_iter().map(Board::try_from).collect()
     }
 
+    /// Returns a board that requires a key and is none of these.
+    pub(crate) async fn private_board(&self, but: &[BoardSlug]) -> Result<Option<BoardSlug>> {
+        let query = sqlx::query_scalar!(
+            "SELECT slug FROM centile_store.boards WHERE reading = 'key' AND slug <> ALL ($1) LIMIT 1",
+            &texts(but)
+        );
+        self.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
+    }
+
     /// Creates a board.
     pub(crate) async fn create_board(
         &self,

@@ -4,7 +4,9 @@ use crate::{
     Result,
     model::{
         act::{Act, Actor},
+        board::Reading,
         metadata::Metadata,
+        name::{self, Named as _},
         user::{Profile, User},
     },
     store::{Store, cluster::LANE_OF_USER},
@@ -59,7 +61,7 @@ impl Store {
         let avatar = profile.avatar.as_deref();
         let attributes = (!profile.attributes.is_empty()).then(|| serde_json::json!(profile.attributes));
         let made = sqlx::query_scalar!(
-            r#"SELECT centile.put_user($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8) AS "made!""#,
+            r#"SELECT centile.put_user($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8, $9) AS "made!""#,
             user_id,
             profile.name,
             avatar.filter(|address| !address.is_empty()),
@@ -68,6 +70,7 @@ impl Store {
             actor.map(Actor::as_str),
             boards,
             attributes,
+            profile.reading.map(|reading| reading.map_or("default", Reading::name)),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -132,6 +135,7 @@ impl Store {
         let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
         Ok(Some(User {
+            reading: row.reading.map(|reading| name::parse("reading", &reading)).transpose()?,
             user_id: row.user_id,
             name: row.name,
             avatar: row.avatar,

@@ -27,6 +27,7 @@ use crate::{
     },
     model::{
         act::{Act, Actor},
+        board::Reading,
         idempotency::IdempotencyKey,
         json::Object,
         metadata::Metadata,
@@ -56,6 +57,12 @@ pub(crate) struct PutUser {
     /// rankings before the call returns.
     #[schema(value_type = Option<BTreeMap<String, Option<String>>>, example = json!({"country": "DE"}))]
     attributes: Option<BTreeMap<String, Option<String>>>,
+    /// Readers of the profile: `public` for everyone, `key` for holders of any key, or null for the
+    /// default of the service.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<Reading>)]
+    reading: Option<Option<Reading>>,
 }
 
 impl TryFrom<PutUser> for Profile {
@@ -71,6 +78,7 @@ impl TryFrom<PutUser> for Profile {
             avatar: request.avatar_url.map(Option::unwrap_or_default),
             metadata: request.metadata.as_ref().map(Metadata::of_player).transpose()?,
             attributes: request.attributes.into_iter().flatten().map(attribute).collect::<Result<_>>()?,
+            reading: request.reading,
         })
     }
 }
@@ -118,6 +126,12 @@ pub(crate) struct UserResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     banned: Option<bool>,
+    /// Readers of the profile: `public` for everyone, `key` for holders of any key, null for the default
+    /// of the service. Only holders of a server or admin key see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "hidden, null and a value mean three different things")]
+    #[schema(value_type = Option<Reading>)]
+    reading: Option<Option<Reading>>,
 }
 
 impl UserResponse {
@@ -130,6 +144,7 @@ impl UserResponse {
             metadata: None,
             attributes: None,
             banned: None,
+            reading: None,
         }
     }
 }
@@ -141,6 +156,7 @@ impl From<User> for UserResponse {
             metadata: Some(user.metadata.clone()),
             attributes: Some(user.attributes.clone()),
             banned: Some(user.banned),
+            reading: Some(user.reading),
             ..Self::public(user)
         }
     }
@@ -176,19 +192,19 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
 
 /// Show a player
 ///
-/// Needs a key if every board needs one for reading. With a server or admin key, the response also
-/// has `metadata`, `attributes` and `banned`.
+/// Needs a key if the profile needs one, by its `reading` or by the default of the service. With a
+/// server or admin key, the response also has `metadata`, `attributes`, `banned` and `reading`.
 #[utoipa::path(
     get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", security((), ("key" = [])),
     params(UserPath),
     responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    caller::profile_reader(&api, &request).await?;
+    let key = caller::given(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let user = users::find(&api.instance.store, &user_id).await?;
-    let sees_all = caller::is_server(&api, &request, None).await?;
+    let user = caller::readable_profile(&api, key.as_deref(), &user_id).await?;
+    let sees_all = key.is_some_and(|key| key.may_serve().is_ok());
     Ok(reply::read(&if sees_all { UserResponse::from(user) } else { UserResponse::public(user) }))
 }
 

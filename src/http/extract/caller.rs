@@ -10,7 +10,7 @@ use actix_web::{HttpMessage as _, HttpRequest, http::header};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::{
-    Code, Error, Result,
+    Code, Error, Resource, Result,
     access::key_cache::{self, CachedKey},
     boards,
     http::{
@@ -27,7 +27,9 @@ use crate::{
         board::{Board, BoardFilter, BoardSlug, Reading},
         key::Key,
         tag::Tag,
+        user::{User, UserId},
     },
+    users,
 };
 
 /// Age of a key check after which the key is checked again once the body has arrived.
@@ -199,25 +201,32 @@ pub(crate) async fn admin(api: &Api, request: &HttpRequest) -> Result<Actor> {
     Ok(Actor::from(&*key))
 }
 
-/// Requires a key for reading player profiles if every board requires one.
-pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let boards = boards::list(&api.instance.store, BoardFilter::default()).await?;
-    if !boards.is_empty() && boards.iter().all(|board| board.reading == Reading::Key) {
-        authenticated(api, request).await?;
+/// Returns a profile that the caller with this key may read. Without a key, a profile that needs one
+/// is like that of an unknown player.
+pub(crate) async fn readable_profile(api: &Api, key: Option<&Key>, user_id: &UserId) -> Result<User> {
+    let found = users::find(&api.instance.store, user_id).await;
+    let default = api.settings.profiles;
+    match found {
+        found if key.is_some() => found,
+        Ok(user) if user.reading.unwrap_or(default) == Reading::Public => Ok(user),
+        Ok(_) | Err(Error::NotFound { .. }) if default == Reading::Key => Err(key_cache::missing()),
+        Ok(_) => Err(Error::not_found(Resource::User, user_id.as_str())),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
-/// Requires a caller who may read the friends of players: a server or admin key, or the right to
-/// read every board, because friends may play on any of them.
-pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let mut boards = boards::list(&api.instance.store, BoardFilter::default()).await?;
-    boards.retain(|board| board.reading == Reading::Key);
-    if boards.is_empty() {
+/// Requires a caller who may read the friends of a player: a server or admin key, or the right to
+/// read the profile and every board, because friends may play on any of them.
+pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest, user_id: &UserId) -> Result<()> {
+    let key = given(api, request).await?;
+    if key.as_ref().is_some_and(|key| key.may_serve().is_ok() || key.boards.is_empty()) {
         return Ok(());
     }
-    let key = authenticated(api, request).await?;
-    if key.may_serve().is_ok() { Ok(()) } else { boards.iter().try_for_each(|board| key.may_read(&board.slug)) }
+    let boards = key.as_ref().map_or(&[][..], |key| &key.boards);
+    if let Some(private) = api.instance.store.private_board(boards).await? {
+        return key.map_or_else(|| Err(key_cache::missing()), |key| key.may_read(&private));
+    }
+    readable_profile(api, key.as_deref(), user_id).await.map(drop)
 }
 
 #[cfg(test)]
