@@ -632,7 +632,7 @@ BEGIN
         -- Messages hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
-        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
+        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', reading = NULL, profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         IF v_user.attributes <> '{}' THEN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
@@ -1005,7 +1005,7 @@ $_$;
 
 COMMENT ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) IS 'A player''s rank, score and tier in the newest snapshots of a board, newest first. Example: SELECT label, players, rank, score FROM centile.progress(''main'', ''ann'');';
 
-CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_avatar text DEFAULT NULL::text, p_set_avatar boolean DEFAULT false, p_metadata jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], p_attributes jsonb DEFAULT NULL::jsonb, OUT made boolean) RETURNS boolean
+CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_avatar text DEFAULT NULL::text, p_set_avatar boolean DEFAULT false, p_metadata jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], p_attributes jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, OUT made boolean) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1025,7 +1025,7 @@ BEGIN
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
-            metadata = coalesce(p_metadata, u.metadata),
+            metadata = coalesce(p_metadata, u.metadata), reading = nullif(coalesce(p_reading, u.reading), 'default'),
             attributes = jsonb_strip_nulls(u.attributes || coalesce(p_attributes, '{}')), profile_revision = v_revision
         WHERE u.external_id = p_user AND u.erased_at IS NULL
         RETURNING u.attributes INTO v_are;
@@ -1040,14 +1040,15 @@ BEGIN
         CASE WHEN p_name <> v_user.name THEN 'name' END,
         CASE WHEN p_set_avatar AND p_avatar IS DISTINCT FROM v_user.avatar THEN 'avatar' END,
         CASE WHEN p_metadata <> v_user.metadata THEN 'metadata' END,
-        CASE WHEN v_are <> v_were THEN 'attributes' END], NULL);
+        CASE WHEN v_are <> v_were THEN 'attributes' END,
+        CASE WHEN p_reading <> coalesce(v_user.reading, 'default') THEN 'reading' END], NULL);
     IF p_boards <> '{}' AND NOT made AND v_changed <> '{}' THEN
         PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', jsonb_build_object('fields', v_changed), NULL, v_user.id);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) IS 'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. If the attributes change, the service (within seconds) or centile maintain moves the user to the new segments. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, p_reading text, OUT made boolean) IS 'Sets a user''s name, avatar, metadata, attributes (null removes one) and readers (public, key or default), and returns whether the user is new. If the attributes change, the service (within seconds) or centile maintain moves the user to the new segments. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -2556,6 +2557,7 @@ CREATE TABLE centile_store.users (
     avatar text,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     attributes jsonb DEFAULT '{}'::jsonb NOT NULL,
+    reading text COLLATE pg_catalog."C",
     CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
     CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
     CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
@@ -2570,6 +2572,8 @@ COMMENT ON COLUMN centile_store.users.ban_act IS 'Number of bans and unbans that
 COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
 
 COMMENT ON COLUMN centile_store.users.attributes IS 'Values of attributes by name, such as {"country": "DE"}.';
+
+COMMENT ON COLUMN centile_store.users.reading IS 'Readers of the profile: public for everyone, key for holders of any key. NULL: those that serve --profiles names.';
 
 CREATE FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -3197,7 +3201,6 @@ CREATE TABLE centile_store.quarantine (
     lane smallint,
     CONSTRAINT quarantine_accepted_into_ledger CHECK (((state = 'accepted'::text) = (transaction_id IS NOT NULL))),
     CONSTRAINT quarantine_decided_by_somebody CHECK ((((state = 'waiting'::text) = (decided_at IS NULL)) AND ((state = 'waiting'::text) = (decided_by IS NULL)))),
-    CONSTRAINT quarantine_metadata_form CHECK (((json_typeof(metadata) = 'object'::text) AND (octet_length((metadata)::text) <= 1024))),
     CONSTRAINT quarantine_rule_known CHECK ((rule = ANY (ARRAY['points_out_of_bounds'::text, 'too_many_events'::text, 'gain_too_large'::text]))),
     CONSTRAINT quarantine_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'accepted'::text, 'rejected'::text])))
 );
@@ -7619,10 +7622,11 @@ CREATE VIEW centile.users AS
     users.banned_at,
     users.created_at,
     users.id AS internal_id,
-    users.attributes
+    users.attributes,
+    users.reading
    FROM centile_store.users;
 
-COMMENT ON VIEW centile.users IS 'Users with their external ids, their attributes, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
+COMMENT ON VIEW centile.users IS 'Users with their external ids, their attributes, who may read their profiles, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 
 CREATE VIEW centile.webhooks AS
  SELECT b.slug AS board,
@@ -7976,6 +7980,9 @@ ALTER TABLE ONLY centile_store.periods
 ALTER TABLE ONLY centile_store.profile_revision
     ADD CONSTRAINT profile_revision_pkey PRIMARY KEY (one_row);
 
+ALTER TABLE centile_store.quarantine
+    ADD CONSTRAINT quarantine_metadata_form CHECK (((jsonb_typeof((metadata)::jsonb) = 'object'::text) AND (octet_length((metadata)::text) <= 1024))) NOT VALID;
+
 ALTER TABLE ONLY centile_store.quarantine
     ADD CONSTRAINT quarantine_pkey PRIMARY KEY (id);
 
@@ -7986,7 +7993,7 @@ ALTER TABLE ONLY centile_store.schema_history
     ADD CONSTRAINT schema_history_pkey PRIMARY KEY (version);
 
 ALTER TABLE centile_store.score_transactions
-    ADD CONSTRAINT score_transactions_metadata_form CHECK (((json_typeof(metadata) = 'object'::text) AND (octet_length((metadata)::text) <= 1024))) NOT VALID;
+    ADD CONSTRAINT score_transactions_metadata_form CHECK (((jsonb_typeof((metadata)::jsonb) = 'object'::text) AND (octet_length((metadata)::text) <= 1024))) NOT VALID;
 
 ALTER TABLE ONLY centile_store.score_transactions
     ADD CONSTRAINT score_transactions_pkey PRIMARY KEY (id, occurred_at);
@@ -8008,9 +8015,13 @@ ALTER TABLE ONLY centile_store.users
 
 ALTER TABLE ONLY centile_store.verified_rankings
     ADD CONSTRAINT verified_rankings_pkey PRIMARY KEY (ranking_id);
+ALTER TABLE centile_store.users
+    ADD CONSTRAINT users_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))) NOT VALID;
 
 ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (board_id);
+
+CREATE INDEX boards_private ON centile_store.boards USING btree (slug) WHERE (reading = 'key'::text);
 
 CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user_id) WHERE (done_at IS NULL);
 
@@ -8216,8 +8227,8 @@ REVOKE ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integ
 GRANT ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) TO centile_reader;
 GRANT ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, p_reading text, OUT made boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, p_reading text, OUT made boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;

@@ -13,7 +13,12 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     Error, Result,
     http::{self, Certificate, Origin, Rate, TrustedProxy},
-    model::{board::BoardSlug, encryption::MasterKeys, hidden::Hidden, settings},
+    model::{
+        board::{BoardSlug, Reading},
+        encryption::MasterKeys,
+        hidden::Hidden,
+        settings,
+    },
     ranking::memory,
 };
 
@@ -214,6 +219,10 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_ALLOW_HTTP_AVATARS", value_parser = FalseyValueParser::new())]
     allow_http_avatars: bool,
 
+    /// Readers of the profiles that do not say; `key` requires any key
+    #[arg(long, env = "CENTILE_PROFILES", value_name = "READERS", default_value = "public", value_parser = named::<Reading>())]
+    profiles: Reading,
+
     /// Timeout for slow clients, in seconds
     ///
     /// Applies separately to receiving a request's head, to receiving its body, and to sending each
@@ -376,6 +385,7 @@ impl InstanceFlags {
             address_subscribers: NonZero::new(self.address_subscribers),
             heartbeat: Duration::from_secs(self.heartbeat.into()),
             allows_http_avatars: self.allow_http_avatars,
+            profiles: self.profiles,
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             key_rate: Rate::new(self.key_rate, self.key_burst),
             address_rate: Rate::new(self.address_rate, self.address_burst),

@@ -8,6 +8,13 @@ use serde::Serialize;
 use crate::{
     Result,
     access::key_cache,
+    http::{
+        api::{
+            event::{parse_batch, parse_event},
+            user::PutUser,
+        },
+        extract::body,
+    },
     import::{EventFile, ImportedLine, Progress},
     model::{
         board::Board,
@@ -34,6 +41,18 @@ pub fn check_signature(
     now: i64,
 ) -> Result<()> {
     Signature::read(&SigningSecret::from(secret), header, method, target, now)?.over(body).map(drop)
+}
+
+/// Reads a text as the body of one event, and returns the event's metadata.
+pub fn event(text: &str) -> Result<Option<Metadata>> {
+    Ok(parse_event(text, false, false)?.metadata)
+}
+
+/// Reads a text as each kind of body that has metadata.
+pub fn bodies(text: &str) {
+    event(text).ok();
+    parse_batch(text, false, false).ok();
+    body::object::<PutUser>(text).ok();
 }
 
 /// An imported event, serialized as one NDJSON line.

@@ -85,7 +85,7 @@ impl Instance {
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
         let (background, master_keys) = (Background::default(), settings.master_keys.clone());
-        let boards = Arc::new(Boards::new(store.clone()));
+        let boards = Arc::new(Boards::new(store.clone(), settings.pool_wait));
         let rankings = |store| {
             let (memory, timeout) = (settings.index_memory, settings.pool_wait);
             Arc::new(Rankings::new(store, cache.clone(), memory, timeout, &background))

@@ -6,9 +6,9 @@ use crate::{
     Code, Error, Resource, Result, boards,
     model::{
         act::{Act, Actor},
-        board::{BoardSlug, Mode},
+        board::{BoardFilter, BoardSlug, Mode},
         segment::check_value,
-        user::{METADATA_MAX_BYTES, Profile, User, UserId, check_text},
+        user::{Profile, User, UserId, check_text},
     },
     ranking::Rankings,
     store::{Store, user::PendingMove},
@@ -45,20 +45,6 @@ pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor
     if let Some(avatar) = profile.avatar.as_deref().filter(|avatar| !avatar.is_empty()) {
         check_text("avatar_url", avatar, 1_024)?;
         check_avatar(avatar, editor.allows_http_avatars)?;
-    }
-    if let Some(metadata) = &profile.metadata {
-        if !metadata.is_object() {
-            return Err(Error::invalid("metadata", "must be a JSON object"));
-        }
-        let text = metadata.to_string();
-        if text.len() > METADATA_MAX_BYTES {
-            return Err(Error::invalid("metadata", format!("at most {METADATA_MAX_BYTES} bytes are allowed")));
-        }
-        // PostgreSQL's jsonb cannot store U+0000, which JSON writes as `\u0000`. A literal
-        // backslash is written as two.
-        if text.replace("\\\\", "").contains("\\u0000") {
-            return Err(Error::invalid("metadata", "must not contain U+0000"));
-        }
     }
     for (attribute, value) in &profile.attributes {
         value.as_ref().map_or(Ok(()), |value| check_value(&format!("attributes.{attribute}"), value))?;
@@ -214,7 +200,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     // A board that cannot be changed does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
     // Nobody has scores on a combined board.
-    let boards = boards::list(&rankings.store, None).await?;
+    let boards = boards::list(&rankings.store, BoardFilter::default()).await?;
     for board in boards.iter().filter(|board| board.mode != Mode::Combined) {
         let done = async {
             rankings.store.ban_on_board(board.slug.as_str(), ban, act).await?;

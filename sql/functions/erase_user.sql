@@ -50,7 +50,7 @@ BEGIN
         -- Messages hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
-        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
+        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', reading = NULL, profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         IF v_user.attributes <> '{}' THEN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)

@@ -1,10 +1,11 @@
--- p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key;
+-- p_reading: default sets NULL. p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key;
 -- see centile_store.check_editable. The audit log records the changed fields without their values,
 -- which would survive an erasure. Changed attributes are listed in centile_store.attribute_moves until
 -- centile_store.move_player has moved the user on every board with segments: the service and
 -- `centile maintain` call it.
 CREATE OR REPLACE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
-    p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', p_attributes jsonb DEFAULT NULL, OUT made boolean)
+    p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', p_attributes jsonb DEFAULT NULL,
+    p_reading text DEFAULT NULL, OUT made boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -24,7 +25,7 @@ BEGIN
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
-            metadata = coalesce(p_metadata, u.metadata),
+            metadata = coalesce(p_metadata, u.metadata), reading = nullif(coalesce(p_reading, u.reading), 'default'),
             attributes = jsonb_strip_nulls(u.attributes || coalesce(p_attributes, '{}')), profile_revision = v_revision
         WHERE u.external_id = p_user AND u.erased_at IS NULL
         RETURNING u.attributes INTO v_are;
@@ -39,12 +40,13 @@ BEGIN
         CASE WHEN p_name <> v_user.name THEN 'name' END,
         CASE WHEN p_set_avatar AND p_avatar IS DISTINCT FROM v_user.avatar THEN 'avatar' END,
         CASE WHEN p_metadata <> v_user.metadata THEN 'metadata' END,
-        CASE WHEN v_are <> v_were THEN 'attributes' END], NULL);
+        CASE WHEN v_are <> v_were THEN 'attributes' END,
+        CASE WHEN p_reading <> coalesce(v_user.reading, 'default') THEN 'reading' END], NULL);
     IF p_boards <> '{}' AND NOT made AND v_changed <> '{}' THEN
         PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', jsonb_build_object('fields', v_changed), NULL, v_user.id);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[], jsonb) IS
-'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. If the attributes change, the service (within seconds) or centile maintain moves the user to the new segments. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[], jsonb, text) IS
+'Sets a user''s name, avatar, metadata, attributes (null removes one) and readers (public, key or default), and returns whether the user is new. If the attributes change, the service (within seconds) or centile maintain moves the user to the new segments. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

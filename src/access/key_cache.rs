@@ -63,13 +63,17 @@ impl CachedKey {
 /// Returns [`Error::Unauthorized`] without a valid key. The caller must also check the signature of
 /// a signing key, and record the use ([`CachedKey::note_use`]).
 pub(crate) async fn find(keys: &ApiKeys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
-    let text = authorization
-        .ok_or_else(|| Error::unauthorized(Code::KeyRequired, "an API key is required: Authorization: Bearer ctl_…"))?;
+    let text = authorization.ok_or_else(missing)?;
     let text = bearer(text)
         .ok_or_else(|| Error::unauthorized(Code::KeyInvalid, "send the key as Authorization: Bearer ctl_…"))?;
     let refused = || Error::unauthorized(Code::KeyInvalid, "unknown, revoked or expired key");
     let (id, secret) = parse(text).ok_or_else(refused)?;
     look_up(keys, id).await?.filter(|known| known.accepts(secret)).ok_or_else(refused)
+}
+
+/// Returns the error for a request that lacks a key.
+pub(crate) fn missing() -> Error {
+    Error::unauthorized(Code::KeyRequired, "an API key is required: Authorization: Bearer ctl_…")
 }
 
 /// Result of a look-up in the cache alone.

@@ -8,7 +8,8 @@ use std::{
 
 use crate::{
     Error, Resource, Result,
-    model::board::{Board, BoardSlug, Reading},
+    model::board::{Board, BoardFilter, BoardSlug, Reading},
+    single_flight::SingleFlight,
     store::Store,
 };
 
@@ -24,6 +25,8 @@ const OUTAGE_GRACE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct BoardCache {
     seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
+    /// Callers share the look-up of a board that has become too old.
+    look_ups: SingleFlight<BoardSlug, Arc<Board>>,
     /// When this instance last changed a board. Look-ups that began before may be outdated.
     changed_at: Mutex<Option<Instant>>,
     outage: Mutex<Option<Outage>>,
@@ -37,41 +40,52 @@ struct Outage {
     last_failure_at: Instant,
 }
 
-impl Default for BoardCache {
-    fn default() -> Self {
-        Self { seen: moka::sync::Cache::new(10_000), changed_at: Mutex::default(), outage: Mutex::default() }
-    }
-}
-
 impl BoardCache {
+    /// Creates an empty cache. `timeout` limits the wait for another caller's look-up.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self {
+            seen: moka::sync::Cache::new(10_000),
+            look_ups: SingleFlight::new(timeout),
+            changed_at: Mutex::default(),
+            outage: Mutex::default(),
+        }
+    }
+
     /// Returns the board with this slug. [`Error::NotFound`] if there is none.
     ///
     /// While PostgreSQL is unreachable, returns the last known state, so that cached answers can
     /// still be served. A public board last seen long before the outage may have become private
     /// since. It is returned as requiring a key.
     pub(crate) async fn find(&self, store: &Store, slug: &BoardSlug) -> Result<Arc<Board>> {
-        let last = self.seen.get(slug);
-        if let Some((board, seen_at)) = &last
-            && seen_at.elapsed() < MAX_AGE
-        {
-            return Ok(Arc::clone(board));
+        if let Some(board) = self.fresh(slug) {
+            return Ok(board);
         }
-        let asked_at = Instant::now();
-        match store.boards(Some(slug), None).await {
-            Ok(mut found) => {
-                let board = Arc::new(found.pop().ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
-                self.insert(slug, Arc::clone(&board), asked_at);
-                Ok(board)
+        let look_up = async || {
+            // Another caller may have looked it up meanwhile.
+            if let Some(board) = self.fresh(slug) {
+                return Ok(board);
             }
+            let asked_at = Instant::now();
+            let found = store.boards(BoardFilter { slug: Some(slug), ..BoardFilter::default() }).await?.pop();
+            let board = Arc::new(found.ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
+            self.insert(slug, Arc::clone(&board), asked_at);
+            Ok(board)
+        };
+        match self.look_ups.read(slug.clone(), look_up).await {
             Err(error) if store.is_outage(&error).await => {
                 let first_failure_at = self.note_outage();
-                let (board, seen_at) = last.ok_or(error)?;
+                let (board, seen_at) = self.seen.get(slug).ok_or(error)?;
                 let was_seen_recently = first_failure_at.saturating_duration_since(seen_at) < OUTAGE_GRACE;
                 let is_safe = board.reading == Reading::Key || was_seen_recently;
                 Ok(if is_safe { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
             }
-            Err(error) => Err(error),
+            found => found,
         }
+    }
+
+    /// Returns the board if it is cached and not too old.
+    fn fresh(&self, slug: &BoardSlug) -> Option<Arc<Board>> {
+        self.seen.get(slug).filter(|(_, seen_at)| seen_at.elapsed() < MAX_AGE).map(|(board, _)| board)
     }
 
     /// Returns the last known state of the board, without asking PostgreSQL.
@@ -172,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_slow_look_up_does_not_undo_a_change() -> Result<()> {
-        let cache = BoardCache::default();
+        let cache = BoardCache::new(Duration::from_secs(1));
         let slug: BoardSlug = "main".parse()?;
         let private = || public("main").map(|board| Arc::new(Board { reading: Reading::Key, ..board }));
         let reading = || cache.last_seen(&slug).map(|board| board.reading);

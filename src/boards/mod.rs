@@ -2,15 +2,16 @@
 
 pub(crate) mod cache;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use crate::{
     Error, Result,
     model::{
         act::Actor,
         board::{
-            Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout,
-            KEPT_ARCHIVES_MAX, KeptArchivesChange, Mode, NewBoard, PeriodKind, UNLISTED_KINDS, WindowLength,
+            Board, BoardChange, BoardFilter, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
+            FirstLayout, KEPT_ARCHIVES_MAX, KeptArchivesChange, Mode, NewBoard, PeriodKind, UNLISTED_KINDS,
+            WindowLength,
         },
         combination::{SOURCES_MAX, Source},
         name::Named as _,
@@ -60,9 +61,9 @@ pub struct Boards {
 }
 
 impl Boards {
-    /// Creates an empty cache of boards.
-    pub(crate) fn new(store: Store) -> Self {
-        Self { store, cache: cache::BoardCache::default() }
+    /// Creates an empty cache of boards. `timeout` limits the wait for another caller's look-up.
+    pub(crate) fn new(store: Store, timeout: Duration) -> Self {
+        Self { store, cache: cache::BoardCache::new(timeout) }
     }
 }
 
@@ -107,9 +108,9 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     find(boards, &new.slug).await.map(|board| Board::clone(&board))
 }
 
-/// Returns all boards, ordered by slug; only those with this tag, if given.
-pub async fn list(store: &Store, tag: Option<&Tag>) -> Result<Vec<Board>> {
-    store.boards(None, tag).await
+/// Returns the selected boards, ordered by slug.
+pub async fn list(store: &Store, filter: BoardFilter<'_>) -> Result<Vec<Board>> {
+    store.boards(filter).await
 }
 
 /// Returns the board with this slug, from the cache if possible.

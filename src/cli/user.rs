@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::{
     Error, Result,
@@ -14,8 +13,14 @@ use crate::{
     },
     config::{Config, value},
     instance::Instance,
-    model::segment::Attribute,
-    model::user::{Profile, User, UserId},
+    model::{
+        board::Reading,
+        json::Object,
+        metadata::Metadata,
+        name::{self, Named as _},
+        segment::Attribute,
+        user::{Profile, User, UserId},
+    },
     users::{self, Editor},
 };
 
@@ -46,12 +51,16 @@ pub(super) enum Command {
         #[arg(long, conflicts_with = "avatar_url")]
         no_avatar: bool,
         /// Metadata of the game: a JSON object of up to 8,192 bytes
-        #[arg(long, value_name = "JSON", value_parser = object)]
-        metadata: Option<Map<String, Value>>,
+        #[arg(long, value_name = "JSON", value_parser = metadata)]
+        metadata: Option<Metadata>,
         /// Attribute by which boards have segments, such as country=DE; repeat for each. An empty value
         /// removes the attribute
         #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
         attributes: Vec<(Attribute, Option<String>)>,
+        /// Readers of the profile; `key` requires any key, `default` means those that `serve --profiles`
+        /// names
+        #[arg(long, value_name = "READERS", value_parser = reading)]
+        reading: Option<ProfileReading>,
     },
     /// Ban a player
     ///
@@ -98,8 +107,17 @@ pub(super) struct OnPlayer {
     act: ActFlags,
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+/// Readers of a profile; `None` for the default of the service.
+type ProfileReading = Option<Reading>;
+
+fn reading(text: &str) -> Result<ProfileReading, String> {
+    let reading = (text != "default").then(|| name::parse("reading", text)).transpose();
+    reading.map_err(|error| format!("{error}, default"))
+}
+
+fn metadata(text: &str) -> Result<Metadata, String> {
+    let object: Object = text.parse().map_err(|error| format!("must be a JSON object: {error}"))?;
+    Metadata::of_player(&object).map_err(|error| error.to_string())
 }
 
 /// Parses `NAME=VALUE`; an empty value is `None`.
@@ -117,11 +135,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
-        Command::Set { player, name, avatar_url, no_avatar, metadata, attributes } => {
+        Command::Set { player, name, avatar_url, no_avatar, metadata, attributes, reading } => {
             // An empty URL removes the avatar.
             let avatar = if no_avatar { Some(String::new()) } else { avatar_url };
             let attributes = attributes.into_iter().collect();
-            let profile = Profile { name, avatar, metadata: metadata.map(Value::Object), attributes };
+            let profile = Profile { name, avatar, metadata, attributes, reading };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
             let put =
                 async |instance: &Instance| users::put(&instance.rankings, &player.user_id, profile, editor).await;
@@ -159,9 +177,10 @@ struct Line<'a> {
     user_id: &'a str,
     name: &'a str,
     avatar_url: Option<&'a str>,
-    metadata: &'a Value,
-    attributes: &'a Value,
+    metadata: &'a Metadata,
+    attributes: &'a Metadata,
     banned: bool,
+    reading: Option<Reading>,
 }
 
 impl<'a> From<&'a User> for Line<'a> {
@@ -173,6 +192,7 @@ impl<'a> From<&'a User> for Line<'a> {
             metadata: &user.metadata,
             attributes: &user.attributes,
             banned: user.banned,
+            reading: user.reading,
         }
     }
 }
@@ -184,6 +204,7 @@ fn description(user: &User) -> String {
         ("avatar", user.avatar.clone().unwrap_or_else(|| "none".to_owned())),
         ("metadata", user.metadata.to_string()),
         ("attributes", user.attributes.to_string()),
+        ("readers", user.reading.map_or("default", Reading::name).to_owned()),
         ("banned", if user.banned { "yes" } else { "no" }.to_owned()),
     ])
 }

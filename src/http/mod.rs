@@ -65,7 +65,7 @@ use crate::{
             activity::{Activity, Allowed},
             address,
             body_memory::BodyMemory,
-            chunks,
+            broken_body, chunks,
             connection::Watched,
             cors, observe,
             rate::{self, Rates},
@@ -75,7 +75,7 @@ use crate::{
         },
     },
     instance::Instance,
-    model::board::BoardSlug,
+    model::board::{BoardSlug, Reading},
     ranking::Rankings,
     telemetry,
 };
@@ -118,6 +118,8 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// Whether avatars may have http URLs.
     pub allows_http_avatars: bool,
+    /// Readers of the profiles that do not say.
+    pub profiles: Reading,
     /// Timeout for receiving a request's head, receiving its body, and sending 32 KiB of the
     /// response.
     pub client_timeout: Duration,
@@ -158,6 +160,7 @@ impl Settings {
             address_subscribers: None,
             heartbeat: Duration::from_secs(15),
             allows_http_avatars: false,
+            profiles: Reading::Public,
             client_timeout: Duration::from_secs(10),
             key_rate: None,
             address_rate: None,
@@ -378,6 +381,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         let connected = api.clone();
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
+            .wrap(from_fn(broken_body::watch))
             .wrap(from_fn(chunks::split))
             .wrap(from_fn(version::name))
             .wrap(from_fn(cors::share))

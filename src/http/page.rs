@@ -16,12 +16,16 @@ use maud::Markup;
 use serde::Deserialize;
 
 use crate::{
-    Code, Error, Resource, Result, boards,
+    Code, Error, Resource, Result,
     http::{
         Api,
         api::{endpoint::Endpoint, problem::Problem, text, top as top_body},
         embed,
-        extract::{caller, path::BoardPath, query},
+        extract::{
+            caller,
+            path::BoardPath,
+            query::{self, ListQuery},
+        },
         ops,
         pages::{
             RankingView, Rows,
@@ -32,10 +36,10 @@ use crate::{
             problem::page as problem_page,
             table::Before,
         },
-        server::cors::Origin,
+        server::{cors::Origin, rate},
     },
     model::{
-        board::{Board, BoardSlug, PeriodKind, Reading},
+        board::{Board, BoardSlug, PeriodKind},
         friend::FriendsOf,
         name,
         period::{Period, PeriodSelector, Progress},
@@ -71,6 +75,9 @@ const LIMIT_MAX: u32 = 100;
 
 /// Maximum boards on the home page that are shown with their top. Others are shown by name.
 const SUMMARIES_MAX: usize = 12;
+
+/// Boards of a home page.
+const HOME_BOARDS: u64 = 24;
 
 /// Rows of each top on the home page.
 const SUMMARY_ROWS: u32 = 3;
@@ -114,15 +121,25 @@ struct BoardQuery {
     friends: Vec<String>,
 }
 
-/// Shows the home page, with all public boards.
+/// Options of the home page.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HomeQuery {
+    /// The last board of the page before.
+    after: Option<String>,
+}
+
+/// Shows the home page, with public boards.
 async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     Ok(answer(&request, boards(&api, &request).await?, &[]))
 }
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
-    query::none(request)?;
-    let mut boards = boards::list(&api.instance.store, None).await?;
-    boards.retain(|board| board.reading == Reading::Public);
+    let HomeQuery { after } = query::parse(request)?;
+    let list = ListQuery { limit: Some(HOME_BOARDS), cursor: after };
+    let found = caller::readable_boards(api, None, None, &list).await;
+    let (boards, next) = found.map_err(|error| error.in_field("after"))?;
+    rate::charge(request, boards.len())?;
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
         let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, SUMMARY_ROWS).await;
         if_known(rows).unwrap_or_else(|error| {
@@ -132,7 +149,7 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     });
     let mut tops = join_all(tops).await.into_iter();
     let summaries: Vec<_> = boards.iter().map(|board| BoardSummary { board, top: tops.next().flatten() }).collect();
-    Ok(home_page(&summaries))
+    Ok(home_page(&summaries, next.as_deref()))
 }
 
 /// Shows a board's page.

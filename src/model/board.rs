@@ -75,6 +75,21 @@ pub enum Reading {
     Key,
 }
 
+/// Selects boards. The default selects all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BoardFilter<'a> {
+    /// Only the board of this slug.
+    pub slug: Option<&'a BoardSlug>,
+    /// Only boards with this tag.
+    pub tag: Option<&'a Tag>,
+    /// Only boards after this one.
+    pub after: Option<&'a BoardSlug>,
+    /// Only public boards and these.
+    pub readable: Option<&'a [BoardSlug]>,
+    /// Maximum number.
+    pub limit: Option<usize>,
+}
+
 /// Treatment of an event that breaks a rule of its board against cheating.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames,

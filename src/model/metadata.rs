@@ -1,22 +1,28 @@
-//! Metadata of score events.
+//! Metadata of score events and of players.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Serialize, Serializer, ser::Error as _};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    model::json::{DEPTH_MAX, Object, is_deeper},
+};
 
 /// Maximum bytes of the metadata of an event.
 pub const METADATA_MAX_BYTES: usize = 1_024;
 
-/// Maximum levels of objects and arrays. A response adds some, and parsers limit them.
+/// Maximum levels of objects and arrays in them. A response adds some, and parsers limit them.
 pub const METADATA_MAX_DEPTH: usize = 32;
 
-/// Metadata of a score event: any JSON object of up to 1,024 bytes and 32 levels, such as a replay or
-/// a character.
+/// Maximum bytes of the metadata of a player.
+const PLAYER_METADATA_MAX_BYTES: usize = 8_192;
+
+/// Metadata of the game about a score event, such as a replay or a character: any JSON object of up to
+/// 1,024 bytes and 32 levels. Or those about a player, of up to 8,192 bytes.
 ///
-/// Its text has no spaces between tokens and its members in order, so equal objects have equal
+/// A new text has no spaces between tokens and its members in order, so equal objects have equal
 /// texts. Numbers with a fraction or beyond 64 bits are doubles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata(Box<str>);
@@ -28,32 +34,24 @@ impl Metadata {
         &self.0
     }
 
-    /// Creates metadata from a stored text, which was checked when it was written.
+    /// Creates metadata from an object that PostgreSQL has stored. Every stored object can be read,
+    /// because it is not parsed.
     pub(crate) fn stored(text: String) -> Self {
         Self(text.into())
     }
-}
 
-/// Returns the levels of objects and arrays in a value.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
-        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
-        _ => 0,
+    /// Checks the metadata of a player.
+    pub(crate) fn of_player(object: &Object) -> Result<Self> {
+        Self::within(object, PLAYER_METADATA_MAX_BYTES, DEPTH_MAX)
     }
-}
 
-impl TryFrom<Map<String, Value>> for Metadata {
-    type Error = Error;
-
-    fn try_from(object: Map<String, Value>) -> Result<Self> {
-        let value = Value::Object(object);
-        if depth(&value) > METADATA_MAX_DEPTH {
-            return Err(Error::invalid("metadata", format!("has more than {METADATA_MAX_DEPTH} levels")));
+    fn within(object: &Object, max_bytes: usize, max_depth: usize) -> Result<Self> {
+        let text = object.to_string();
+        if is_deeper(&text, max_depth) {
+            return Err(Error::invalid("metadata", format!("has more than {max_depth} levels")));
         }
-        let text = value.to_string();
-        if text.len() > METADATA_MAX_BYTES {
-            let message = format!("has {} bytes of JSON; at most {METADATA_MAX_BYTES} are allowed", text.len());
+        if text.len() > max_bytes {
+            let message = format!("has {} bytes of JSON; at most {max_bytes} are allowed", text.len());
             return Err(Error::invalid("metadata", message));
         }
         // PostgreSQL cannot read U+0000, which JSON writes as `\u0000`. A literal backslash is written
@@ -65,12 +63,22 @@ impl TryFrom<Map<String, Value>> for Metadata {
     }
 }
 
+impl TryFrom<Object> for Metadata {
+    type Error = Error;
+
+    /// Checks the metadata of an event.
+    fn try_from(object: Object) -> Result<Self> {
+        Self::within(&object, METADATA_MAX_BYTES, METADATA_MAX_DEPTH)
+    }
+}
+
 impl FromStr for Metadata {
     type Err = Error;
 
+    /// Parses the metadata of an event.
     fn from_str(text: &str) -> Result<Self> {
-        let object: Map<String, Value> = serde_json::from_str(text)
-            .map_err(|error| Error::invalid("metadata", format!("must be a JSON object: {error}")))?;
+        let object: Object =
+            text.parse().map_err(|error| Error::invalid("metadata", format!("must be a JSON object: {error}")))?;
         object.try_into()
     }
 }

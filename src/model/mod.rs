@@ -14,6 +14,7 @@ pub mod file_format;
 pub mod friend;
 pub mod hidden;
 pub mod idempotency;
+pub(crate) mod json;
 pub mod key;
 pub mod layout;
 pub mod metadata;

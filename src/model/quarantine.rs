@@ -2,8 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use serde_json::Value;
 use strum::{EnumString, IntoStaticStr, VariantNames};
+
+use crate::model::metadata::Metadata;
 
 /// State of an event in quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantNames)]
@@ -52,5 +53,5 @@ pub struct QuarantinedEvent {
     pub transaction_id: Option<i64>,
     /// Metadata of the event, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
+    pub metadata: Option<Metadata>,
 }

@@ -4,10 +4,10 @@ use std::{fmt, str::FromStr};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::{Error, Result, model::segment::AttributesChange};
-
-/// Maximum bytes of a user's metadata as JSON.
-pub(crate) const METADATA_MAX_BYTES: usize = 8_192;
+use crate::{
+    Error, Result,
+    model::{board::Reading, metadata::Metadata, segment::AttributesChange},
+};
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
 /// `..`, because clients remove these from paths.
@@ -62,7 +62,7 @@ pub(crate) fn check_text(field: &str, text: &str, max_bytes: usize) -> Result<()
 }
 
 /// Public data of a player.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     /// The caller's own id.
     pub user_id: String,
@@ -70,10 +70,12 @@ pub struct User {
     pub name: String,
     /// URL of a picture.
     pub avatar: Option<String>,
-    /// The game's own data about the player, a JSON object.
-    pub metadata: serde_json::Value,
+    /// The game's own data about the player.
+    pub metadata: Metadata,
     /// Values of the attributes by which boards have segments, by their names: a JSON object.
-    pub attributes: serde_json::Value,
+    pub attributes: Metadata,
+    /// Readers of the profile; `None` for the default of the service.
+    pub reading: Option<Reading>,
     /// Whether the player is banned.
     pub banned: bool,
 }
@@ -86,8 +88,10 @@ pub struct Profile {
     pub name: Option<String>,
     /// URL of a picture, up to 1,024 bytes. An empty text removes it.
     pub avatar: Option<String>,
-    /// A JSON object of up to 8,192 bytes.
-    pub metadata: Option<serde_json::Value>,
+    /// The game's own data about the player.
+    pub metadata: Option<Metadata>,
     /// Changes to the attributes.
     pub attributes: AttributesChange,
+    /// Readers of the profile; `Some(None)` for the default of the service.
+    pub reading: Option<Option<Reading>>,
 }

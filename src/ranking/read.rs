@@ -207,7 +207,7 @@ const BOARDS_AT_ONCE: usize = 8;
 /// Returns a player's standing on each board, without neighbours.
 ///
 /// One round updates the indexes in memory of these boards. Each other board is read separately, up
-/// to eight at a time. Returns [`Error::NotFound`] if the player does not exist.
+/// to eight at a time. Returns [`Error::NotFound`] if there are boards, but the player does not exist.
 pub(crate) async fn standings(
     rankings: &Rankings,
     boards: &[Board],
@@ -217,7 +217,8 @@ pub(crate) async fn standings(
     let resolved = period::resolve_all(rankings, boards, selector).await?;
     let mut found = standings_in_indexes(rankings, boards, &resolved, user_id).await?;
     let is_known = found.iter().any(|found| matches!(found, Some(Ok(Some(_)))));
-    if !is_known && rankings.store.user(user_id.as_str()).await?.is_none() {
+    // A caller who may read none of the boards does not learn who exists.
+    if !is_known && !boards.is_empty() && rankings.store.user(user_id.as_str()).await?.is_none() {
         return Err(no_entry(user_id, selector, false));
     }
     // `None`: the player has no entry.

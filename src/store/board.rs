@@ -11,7 +11,10 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
+        board::{
+            Board, BoardChange, BoardFilter, BoardSlug, GainMax, KeptArchives, Mode, NewBoard, OnViolation, Order,
+            Reading, SnapshotKind, Ties,
+        },
         combination::{Aggregate, Combination, Join},
         name::Named as _,
         presentation::{Colour, Description, IconUrl, Presentation},
@@ -38,10 +41,10 @@ struct StoredBoard {
     points_min: i64,
     points_max: i64,
     frozen_top_size: i32,
-    kept_archives: Value,
+    kept_archives: Json<KeptArchives>,
     reading: String,
     events_per_minute: Option<i32>,
-    gain_max: Value,
+    gain_max: Json<GainMax>,
     on_violation: String,
     snapshots: Option<String>,
     rolling: Vec<String>,
@@ -67,10 +70,9 @@ impl TryFrom<StoredBoard> for Board {
             order: stored.score_order.parse().map_err(|_| unknown("order"))?,
             ties: stored.ties.parse().map_err(|_| unknown("rule for ties"))?,
             periods: stored.periods.iter().filter_map(|name| name.parse().ok()).collect(),
-            kept_archives: serde_json::from_value(stored.kept_archives.clone())
-                .map_err(|_| unknown("rule for archives"))?,
+            kept_archives: stored.kept_archives.0,
             reading: stored.reading.parse().map_err(|_| unknown("rule for reading"))?,
-            gain_max: serde_json::from_value(stored.gain_max.clone()).map_err(|_| unknown("rule for gains"))?,
+            gain_max: stored.gain_max.0,
             on_violation: stored.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
             snapshots: stored
                 .snapshots
@@ -136,12 +138,29 @@ fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<St
 }
 
 impl Store {
-    /// Returns all boards by slug: only the one of this slug, and only those with this tag, if given.
-    pub(crate) async fn boards(&self, slug: Option<&BoardSlug>, tag: Option<&Tag>) -> Result<Vec<Board>> {
-        let (slug, tag) = (slug.map(BoardSlug::as_str), tag.map(Tag::as_str));
-        let query = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug, tag);
+    /// Returns the selected boards by slug.
+    pub(crate) async fn boards(&self, filter: BoardFilter<'_>) -> Result<Vec<Board>> {
+        let readable = filter.readable.map(texts);
+        let query = sqlx::query_file_as!(
+            StoredBoard,
+            "sql/queries/boards.sql",
+            filter.slug.map(BoardSlug::as_str),
+            filter.tag.map(Tag::as_str),
+            filter.after.map(BoardSlug::as_str),
+            readable.as_deref(),
+            filter.limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)),
+        );
         let rows = self.read_coordinator(query.fetch_all(&self.readers)).await?;
         rows.into_iter().map(Board::try_from).collect()
+    }
+
+    /// Returns a board that requires a key and is none of these.
+    pub(crate) async fn private_board(&self, but: &[BoardSlug]) -> Result<Option<BoardSlug>> {
+        let query = sqlx::query_scalar!(
+            "SELECT slug FROM centile_store.boards WHERE reading = 'key' AND slug <> ALL ($1) LIMIT 1",
+            &texts(but)
+        );
+        self.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
     }
 
     /// Creates a board.

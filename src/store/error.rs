@@ -10,12 +10,13 @@ use crate::{Code, Error, Resource};
 const CLOCK_RETRY: Duration = Duration::from_secs(5);
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 38] = [
+const CONSTRAINTS: [(&str, &str, &str); 39] = [
     (
         "boards_slug_form",
         "slug",
         "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
     ),
+    ("users_reading_known", "reading", "must be public, key or default"),
     ("boards_title_length", "title", "must have 1 to 128 bytes"),
     ("boards_tiebreak_needs_single_event", "ties", "a sum board has no tiebreak; use mode best or latest"),
     ("boards_periods_known", "periods", "must be one or more of all_time, hour, day, week, month, quarter, year"),

@@ -1,12 +1,12 @@
 //! SQL of the quarantine.
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 
 use crate::{
     Error, Result,
     model::{
         act::Act,
+        metadata::Metadata,
         name::Named as _,
         quarantine::{QuarantinedEvent, State},
     },
@@ -29,7 +29,7 @@ struct StoredEvent {
     decided_by: Option<String>,
     decided_why: Option<String>,
     transaction_id: Option<i64>,
-    metadata: Option<Value>,
+    metadata: Option<String>,
 }
 
 impl TryFrom<StoredEvent> for QuarantinedEvent {
@@ -52,7 +52,7 @@ impl TryFrom<StoredEvent> for QuarantinedEvent {
             decided_by: stored.decided_by,
             decided_why: stored.decided_why,
             transaction_id: stored.transaction_id,
-            metadata: stored.metadata,
+            metadata: stored.metadata.map(Metadata::stored),
         })
     }
 }

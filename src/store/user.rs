@@ -4,6 +4,9 @@ use crate::{
     Result,
     model::{
         act::{Act, Actor},
+        board::Reading,
+        metadata::Metadata,
+        name::{self, Named as _},
         user::{Profile, User},
     },
     store::{Store, cluster::LANE_OF_USER},
@@ -58,15 +61,16 @@ impl Store {
         let avatar = profile.avatar.as_deref();
         let attributes = (!profile.attributes.is_empty()).then(|| serde_json::json!(profile.attributes));
         let made = sqlx::query_scalar!(
-            r#"SELECT centile.put_user($1, $2, $3, $4, $5, $6, $7, $8) AS "made!""#,
+            r#"SELECT centile.put_user($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8, $9) AS "made!""#,
             user_id,
             profile.name,
             avatar.filter(|address| !address.is_empty()),
             avatar.is_some(),
-            profile.metadata,
+            profile.metadata.as_ref().map(Metadata::as_str),
             actor.map(Actor::as_str),
             boards,
             attributes,
+            profile.reading.map(|reading| reading.map_or("default", Reading::name)),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -129,12 +133,14 @@ impl Store {
     /// Returns the user with this id.
     pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
         let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
-        Ok(row.map(|row| User {
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(User {
+            reading: row.reading.map(|reading| name::parse("reading", &reading)).transpose()?,
             user_id: row.user_id,
             name: row.name,
             avatar: row.avatar,
-            metadata: row.metadata,
-            attributes: row.attributes,
+            metadata: Metadata::stored(row.metadata),
+            attributes: Metadata::stored(row.attributes),
             banned: row.banned,
         }))
     }

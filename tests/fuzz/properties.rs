@@ -218,6 +218,26 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
+/// Any text is read as the metadata of an event, and as the body of a request. Accepted metadata are
+/// the same object in both, within the limits, and unchanged by another reading.
+pub fn metadata(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let body = format!(r#"{{"user_id":"ada","points":1,"metadata":{text}}}"#);
+    for body in [text, &body, &format!(r#"{{"events":[{body}]}}"#), &format!(r#"{{"metadata":{text}}}"#)] {
+        fuzzed::bodies(body);
+    }
+    let Ok(metadata) = text.parse::<Metadata>() else { return };
+    let stored = metadata.as_str();
+    assert!(stored.starts_with('{') && stored.len() <= 1_024, "{text:?}: {stored}");
+    assert_eq!(stored.parse().ok().as_ref(), Some(&metadata), "{text:?}");
+    assert_eq!(fuzzed::event(&body).ok(), Some(Some(metadata.clone())), "{text:?}");
+    // serde_json has a key of its own, which may be written with escapes.
+    if !text.contains("$serde_json") && !text.contains("\\u") {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        assert_eq!(value.to_string(), stored, "{text:?}");
+    }
+}
+
 /// Any file of events is read to its end. Accepted events are within the board's limits, and parse
 /// again after they are written out. The first byte selects the board and the format.
 pub fn import(data: &[u8]) {

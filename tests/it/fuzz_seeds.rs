@@ -13,6 +13,7 @@ fn the_seeds_satisfy_every_property() {
         ("key", properties::key),
         ("signature", properties::signature),
         ("import", properties::import),
+        ("metadata", properties::metadata),
     ] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
         let mut seeds: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -28,6 +28,7 @@ use crate::{
             path::BoardPath,
             query::{self, ListQuery},
         },
+        server::rate,
     },
     model::{
         board::{
@@ -243,8 +244,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let BoardsQuery { tag, limit, cursor } = query::parse(&request)?;
     let (tag, list) = (query::tag(tag.as_deref())?, ListQuery { limit, cursor });
     let key = caller::given(&api, &request).await?;
-    let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
-    let (boards, next) = list.page(boards, |board| board.slug.as_str())?;
+    let (boards, next) = caller::readable_boards(&api, key.as_deref(), tag.as_ref(), &list).await?;
+    rate::charge(&request, boards.len())?;
     let shown = |board: &Board| {
         let is_server = key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
         if is_server { BoardResponse::from(board) } else { BoardResponse::public(board) }

@@ -1,7 +1,7 @@
 //! Score events in the bodies of requests.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     },
     model::{
         board::BoardSlug,
+        json::Object,
         metadata::Metadata,
         score::{Event, TIEBREAKS},
         user::check_text,
@@ -47,7 +48,7 @@ pub(crate) struct EventRequest {
     /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
     /// spaces, and 32 levels. Everyone who may read the board can read it.
     #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Object>,
 }
 
 impl EventRequest {
@@ -106,7 +107,7 @@ pub(crate) struct BoardEventRequest {
     /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
     /// spaces, and 32 levels. Everyone who may read the board can read it.
     #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Object>,
 }
 
 impl BoardEventRequest {

@@ -117,16 +117,16 @@ pub(crate) struct FriendsChangedResponse {
 
 /// List friends
 ///
-/// Needs a server or admin key, or the right to read every board: friends may play on any of them.
-/// If no board requires a key, anyone may read.
+/// Needs a server or admin key, or the right to read the profile and every board: friends may play on
+/// any of them.
 #[utoipa::path(
     get, path = "/v1/users/{user_id}/friends", operation_id = "list_friends", tag = "players",
     security((), ("key" = [])), params(UserPath, FriendsQuery),
     responses((status = 200, description = "A page of the player's friends.", body = FriendsResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    caller::friends_reader(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
+    caller::friends_reader(&api, &request, &user_id).await?;
     let query: FriendsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let of = FriendsOf { user_id, mutual: query.mutual };

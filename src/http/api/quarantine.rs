@@ -9,7 +9,6 @@ use actix_web::{
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -31,6 +30,7 @@ use crate::{
     model::{
         act::Act,
         board::Board,
+        metadata::Metadata,
         name,
         quarantine::{QuarantinedEvent, State},
     },
@@ -101,7 +101,7 @@ pub(crate) struct QuarantinedEventResponse<'a> {
     /// Metadata of the event. Present if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<&'a Value>,
+    metadata: Option<&'a Metadata>,
 }
 
 impl<'a> From<&'a QuarantinedEvent> for QuarantinedEventResponse<'a> {

@@ -19,6 +19,7 @@ use crate::{
             path::UserPath,
             query::{self, ListQuery, PeriodText, SegmentText},
         },
+        server::rate,
     },
     model::{
         board::Board,
@@ -121,10 +122,10 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
     let key = caller::given(&api, &request).await?;
-    let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
-    let rankings = api.reads(&request).await?;
     let list = ListQuery { limit: Some(limit), cursor };
-    let (boards, next_cursor) = list.page(boards, |board| board.slug.as_str())?;
+    let (boards, next_cursor) = caller::readable_boards(&api, key.as_deref(), tag.as_ref(), &list).await?;
+    rate::charge(&request, boards.len())?;
+    let rankings = api.reads(&request).await?;
     let mut standings = read::standings(rankings, &boards, &selector, &user_id).await?;
     if metadata {
         let found = boards.iter().zip(&mut standings).filter_map(|(board, standing)| {

@@ -8,7 +8,6 @@ use actix_web::{
     web::{Data, Payload},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
@@ -28,7 +27,10 @@ use crate::{
     },
     model::{
         act::{Act, Actor},
+        board::Reading,
         idempotency::IdempotencyKey,
+        json::Object,
+        metadata::Metadata,
         segment::Attribute,
         user::{Profile, User},
     },
@@ -49,12 +51,18 @@ pub(crate) struct PutUser {
     avatar_url: Option<Option<String>>,
     /// Any data that the game keeps with the player, up to 8,192 bytes of JSON; `{}` removes it.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
-    metadata: Option<Map<String, Value>>,
+    metadata: Option<Object>,
     /// Values of attributes by which boards have segments, each of 1 to 64 characters; null removes an
     /// attribute. Other attributes stay unchanged. The player moves to the new segments in all open
     /// rankings before the call returns.
     #[schema(value_type = Option<BTreeMap<String, Option<String>>>, example = json!({"country": "DE"}))]
     attributes: Option<BTreeMap<String, Option<String>>>,
+    /// Readers of the profile: `public` for everyone, `key` for holders of any key, or null for the
+    /// default of the service.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<Reading>)]
+    reading: Option<Option<Reading>>,
 }
 
 impl TryFrom<PutUser> for Profile {
@@ -68,8 +76,9 @@ impl TryFrom<PutUser> for Profile {
         Ok(Self {
             name: request.name,
             avatar: request.avatar_url.map(Option::unwrap_or_default),
-            metadata: request.metadata.map(Value::Object),
+            metadata: request.metadata.as_ref().map(Metadata::of_player).transpose()?,
             attributes: request.attributes.into_iter().flatten().map(attribute).collect::<Result<_>>()?,
+            reading: request.reading,
         })
     }
 }
@@ -106,17 +115,23 @@ pub(crate) struct UserResponse {
     /// Data that the game keeps with the player. Only holders of a server or admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
-    metadata: Option<Value>,
+    metadata: Option<Metadata>,
     /// Values of attributes by which boards have segments. Only holders of a server or admin key see
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<BTreeMap<String, String>>, example = json!({"country": "DE"}))]
-    attributes: Option<Value>,
+    attributes: Option<Metadata>,
     /// Whether the player is banned. A banned player is in no ranking. Only holders of a server or
     /// admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     banned: Option<bool>,
+    /// Readers of the profile: `public` for everyone, `key` for holders of any key, null for the default
+    /// of the service. Only holders of a server or admin key see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "hidden, null and a value mean three different things")]
+    #[schema(value_type = Option<Reading>)]
+    reading: Option<Option<Reading>>,
 }
 
 impl UserResponse {
@@ -129,6 +144,7 @@ impl UserResponse {
             metadata: None,
             attributes: None,
             banned: None,
+            reading: None,
         }
     }
 }
@@ -140,6 +156,7 @@ impl From<User> for UserResponse {
             metadata: Some(user.metadata.clone()),
             attributes: Some(user.attributes.clone()),
             banned: Some(user.banned),
+            reading: Some(user.reading),
             ..Self::public(user)
         }
     }
@@ -175,19 +192,19 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
 
 /// Show a player
 ///
-/// Needs a key if every board needs one for reading. With a server or admin key, the response also
-/// has `metadata`, `attributes` and `banned`.
+/// Needs a key if the profile needs one, by its `reading` or by the default of the service. With a
+/// server or admin key, the response also has `metadata`, `attributes`, `banned` and `reading`.
 #[utoipa::path(
     get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", security((), ("key" = [])),
     params(UserPath),
     responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    caller::profile_reader(&api, &request).await?;
+    let key = caller::given(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let user = users::find(&api.instance.store, &user_id).await?;
-    let sees_all = caller::is_server(&api, &request, None).await?;
+    let user = caller::readable_profile(&api, key.as_deref(), &user_id).await?;
+    let sees_all = key.is_some_and(|key| key.may_serve().is_ok());
     Ok(reply::read(&if sees_all { UserResponse::from(user) } else { UserResponse::public(user) }))
 }
 

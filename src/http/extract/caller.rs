@@ -10,17 +10,26 @@ use actix_web::{HttpMessage as _, HttpRequest, http::header};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::{
-    Code, Error, Result,
+    Code, Error, Resource, Result,
     access::key_cache::{self, CachedKey},
     boards,
-    http::{Api, extract::signature, ops},
+    http::{
+        Api,
+        extract::{
+            query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, ListQuery},
+            signature,
+        },
+        ops,
+    },
     instance::Instance,
     model::{
         act::Actor,
-        board::{Board, BoardSlug, Reading},
+        board::{Board, BoardFilter, BoardSlug, Reading},
         key::Key,
         tag::Tag,
+        user::{User, UserId},
     },
+    users,
 };
 
 /// Age of a key check after which the key is checked again once the body has arrived.
@@ -79,8 +88,15 @@ pub(crate) async fn recheck(request: &HttpRequest) -> Result<()> {
     Ok(())
 }
 
-fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
-    let header = request.headers().get(header::AUTHORIZATION);
+/// Returns the `Authorization` header in the form that programs send.
+///
+/// [`Error::Unauthorized`] if there are several: proxies disagree about which of them counts.
+pub(crate) fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
+    let mut headers = request.headers().get_all(header::AUTHORIZATION);
+    let header = headers.next();
+    if headers.next().is_some() {
+        return Err(Error::unauthorized(Code::KeyInvalid, "the request has several Authorization headers"));
+    }
     let not_ascii = |_| Error::unauthorized(Code::KeyInvalid, "the Authorization header is not ASCII");
     header.map(|value| value.to_str().map(|text| as_sent(request.path(), text)).map_err(not_ascii)).transpose()
 }
@@ -123,11 +139,27 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
     Ok(board)
 }
 
-/// Returns the boards that a caller with this key may read; only those with this tag, if given.
-pub(crate) async fn readable_boards(api: &Api, key: Option<&Key>, tag: Option<&Tag>) -> Result<Vec<Board>> {
-    let mut boards = boards::list(&api.instance.store, tag).await?;
-    boards.retain(|board| board.reading == Reading::Public || key.is_some_and(|key| key.may_read(&board.slug).is_ok()));
-    Ok(boards)
+/// Returns a page of the boards that a caller with this key may read, and the cursor of the next
+/// page; only those with this tag, if given. A cursor is the slug of the last board, which need not
+/// be in the list any more.
+pub(crate) async fn readable_boards(
+    api: &Api,
+    key: Option<&Key>,
+    tag: Option<&Tag>,
+    ListQuery { limit, cursor }: &ListQuery,
+) -> Result<(Vec<Board>, Option<String>)> {
+    let limit = query::bounded("limit", *limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
+    let after = cursor.as_deref().map(str::parse).transpose();
+    let after: Option<BoardSlug> =
+        after.map_err(|_: Error| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
+    // A key without boards is for all.
+    let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
+    let filter = BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit + 1), slug: None };
+    let mut boards = boards::list(&api.instance.store, filter).await?;
+    let is_last = boards.len() <= limit;
+    boards.truncate(limit);
+    let next = boards.last().filter(|_| !is_last).map(|board| board.slug.to_string());
+    Ok((boards, next))
 }
 
 /// Returns whether the request has a valid key.
@@ -169,25 +201,32 @@ pub(crate) async fn admin(api: &Api, request: &HttpRequest) -> Result<Actor> {
     Ok(Actor::from(&*key))
 }
 
-/// Requires a key for reading player profiles if every board requires one.
-pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let boards = boards::list(&api.instance.store, None).await?;
-    if !boards.is_empty() && boards.iter().all(|board| board.reading == Reading::Key) {
-        authenticated(api, request).await?;
+/// Returns a profile that the caller with this key may read. Without a key, a profile that needs one
+/// is like that of an unknown player.
+pub(crate) async fn readable_profile(api: &Api, key: Option<&Key>, user_id: &UserId) -> Result<User> {
+    let found = users::find(&api.instance.store, user_id).await;
+    let default = api.settings.profiles;
+    match found {
+        found if key.is_some() => found,
+        Ok(user) if user.reading.unwrap_or(default) == Reading::Public => Ok(user),
+        Ok(_) | Err(Error::NotFound { .. }) if default == Reading::Key => Err(key_cache::missing()),
+        Ok(_) => Err(Error::not_found(Resource::User, user_id.as_str())),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
-/// Requires a caller who may read the friends of players: a server or admin key, or the right to
-/// read every board, because friends may play on any of them.
-pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let mut boards = boards::list(&api.instance.store, None).await?;
-    boards.retain(|board| board.reading == Reading::Key);
-    if boards.is_empty() {
+/// Requires a caller who may read the friends of a player: a server or admin key, or the right to
+/// read the profile and every board, because friends may play on any of them.
+pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest, user_id: &UserId) -> Result<()> {
+    let key = given(api, request).await?;
+    if key.as_ref().is_some_and(|key| key.may_serve().is_ok() || key.boards.is_empty()) {
         return Ok(());
     }
-    let key = authenticated(api, request).await?;
-    if key.may_serve().is_ok() { Ok(()) } else { boards.iter().try_for_each(|board| key.may_read(&board.slug)) }
+    let boards = key.as_ref().map_or(&[][..], |key| &key.boards);
+    if let Some(private) = api.instance.store.private_board(boards).await? {
+        return key.map_or_else(|| Err(key_cache::missing()), |key| key.may_read(&private));
+    }
+    readable_profile(api, key.as_deref(), user_id).await.map(drop)
 }
 
 #[cfg(test)]

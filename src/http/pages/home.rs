@@ -21,8 +21,8 @@ pub(crate) struct BoardSummary<'a> {
     pub(crate) top: Option<Rows>,
 }
 
-/// Renders the page.
-pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
+/// Renders the page. `next` is the last board, if others follow.
+pub(crate) fn page(boards: &[BoardSummary<'_>], next: Option<&str>) -> Markup {
     let main = html! {
         h1 { "Leaderboards" }
         @if boards.is_empty() {
@@ -50,6 +50,7 @@ pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
                 }
             }
         }
+        @if let Some(next) = next { p { a href={ "/?after=" (next) } { "More boards" } } }
     };
     crate::http::pages::document("Leaderboards · Centile", &main)
 }

@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 pub(crate) mod address;
 pub(crate) mod body_memory;
+pub(crate) mod broken_body;
 pub(crate) mod chunks;
 pub(crate) mod connection;
 pub(crate) mod cors;

@@ -102,7 +102,10 @@ pub(crate) async fn observe(
     let is_large = has_large_head(&request);
     let span = tracing::info_span!("request", request_id = %unlogged.id_text());
     let _requests = telemetry::count_open_request();
-    let mut response = next.call(request).instrument(span).await?;
+    let response = next.call(request).instrument(span).await;
+    // Only a broken body is an error here.
+    let mut response =
+        response.inspect_err(|error| unlogged.log(NOWHERE, error.as_response_error().status_code().as_u16()))?;
     // Outside of the span, because a line within it takes twice as long.
     unlogged.log(endpoint::route(response.request()).unwrap_or(NOWHERE), response.status().as_u16());
     response.headers_mut().insert(REQUEST_ID, unlogged.id.clone());

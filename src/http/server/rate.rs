@@ -19,7 +19,7 @@ use actix_web::{
     Error, HttpMessage as _, HttpRequest, ResponseError as _,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header::{AUTHORIZATION, HeaderMap, HeaderName},
+    http::header::{HeaderMap, HeaderName},
     middleware::Next,
     web::Data,
 };
@@ -47,6 +47,9 @@ pub(crate) const HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("ratelimit-remaining"),
     HeaderName::from_static("ratelimit-reset"),
 ];
+
+/// Boards that a request may read for the price of one.
+const BOARDS_PER_REQUEST: usize = 10;
 
 /// Paths for operators, which have no limit.
 const EXEMPT: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -142,27 +145,34 @@ impl Rates {
     }
 
     fn of_key(&self, id: &str) -> Option<Counted> {
-        let allowance = self.count(self.keys.as_ref()?, &id.to_owned());
-        Some(Counted { whose: format!("key {id}"), allowance })
+        self.charge(Payer::Key(id.to_owned()), NonZero::<u32>::MIN)
     }
 
     fn of_address(&self, address: IpAddr) -> Option<Counted> {
-        let allowance = self.spend(Budget::Requests, address)?;
-        Some(Counted { whose: format!("address {address}"), allowance })
+        self.charge(Payer::Address(address), NonZero::<u32>::MIN)
+    }
+
+    /// Counts `requests` for `payer`.
+    fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Counted> {
+        let allowance = match &payer {
+            Payer::Key(id) => self.count(self.keys.as_ref()?, id, requests),
+            Payer::Address(address) => self.spend(Budget::Requests, *address, requests)?,
+        };
+        Some(Counted { payer, allowance })
     }
 
     /// Whether `address` may look up a key although it has made too many requests.
     fn may_look_up(&self, address: IpAddr) -> bool {
-        self.spend(Budget::KeyLookups, address).is_none_or(|allowance| allowance.wait.is_none())
+        self.spend(Budget::KeyLookups, address, NonZero::<u32>::MIN).is_none_or(|allowance| allowance.wait.is_none())
     }
 
     /// Whether `address` may make another TLS handshake.
     pub(crate) fn may_shake_hands(&self, address: IpAddr) -> bool {
-        self.spend(Budget::Handshakes, address).is_none_or(|allowance| allowance.wait.is_none())
+        self.spend(Budget::Handshakes, address, NonZero::<u32>::MIN).is_none_or(|allowance| allowance.wait.is_none())
     }
 
-    fn spend(&self, budget: Budget, address: IpAddr) -> Option<Allowance> {
-        Some(self.count(self.addresses.as_ref()?, &(budget, self.counted(address))))
+    fn spend(&self, budget: Budget, address: IpAddr, requests: NonZero<u32>) -> Option<Allowance> {
+        Some(self.count(self.addresses.as_ref()?, &(budget, self.counted(address)), requests))
     }
 
     fn counted(&self, address: IpAddr) -> CountedAddress {
@@ -174,8 +184,10 @@ impl Rates {
         }
     }
 
-    fn count<K: Hash + Eq + Clone>(&self, limiter: &Limiter<K>, caller: &K) -> Allowance {
-        let (quota, remaining, wait) = match limiter.check_key(caller) {
+    fn count<K: Hash + Eq + Clone>(&self, limiter: &Limiter<K>, caller: &K, requests: NonZero<u32>) -> Allowance {
+        // More than a burst, which nobody can afford, counts as one.
+        let counted = limiter.check_key_n(caller, requests).unwrap_or_else(|_| limiter.check_key(caller));
+        let (quota, remaining, wait) = match counted {
             Ok(state) => (state.quota(), state.remaining_burst_capacity(), None),
             Err(refusal) => (refusal.quota(), 0, Some(refusal.wait_time_from(self.clock.now()))),
         };
@@ -212,23 +224,40 @@ impl Allowance {
     }
 }
 
+/// The caller that a request counts for.
+#[derive(Debug, Clone)]
+enum Payer {
+    Key(String),
+    Address(IpAddr),
+}
+
 /// A counted request.
 #[derive(Debug)]
 struct Counted {
-    /// The key or address, for the refusal.
-    whose: String,
+    payer: Payer,
     allowance: Allowance,
 }
 
 impl Counted {
     fn refusal(&self) -> Option<crate::Error> {
         let retry_after = self.allowance.wait?;
+        let whose = match &self.payer {
+            Payer::Key(id) => format!("key {id}"),
+            Payer::Address(address) => format!("address {address}"),
+        };
         Some(crate::Error::TooMany {
             code: crate::Code::RateLimited,
-            message: format!("{} has made too many requests", self.whose),
+            message: format!("{whose} has made too many requests"),
             retry_after,
         })
     }
+}
+
+/// The caller that a request has counted for, and the caller's burst.
+#[derive(Clone)]
+struct Charged {
+    payer: Payer,
+    burst: u32,
 }
 
 /// A request with a signing key, which counts once its body has arrived.
@@ -243,7 +272,12 @@ pub(crate) async fn limit(
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let mut counted = counted(&request).await;
-    let mut response = match counted.as_ref().and_then(Counted::refusal) {
+    if let Some(counted) = &counted {
+        request.extensions_mut().insert(Charged { payer: counted.payer.clone(), burst: counted.allowance.limit });
+    }
+    let refusal =
+        counted.as_ref().and_then(Counted::refusal).or_else(|| caller::authorization(request.request()).err());
+    let mut response = match refusal {
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
     };
@@ -254,6 +288,20 @@ pub(crate) async fn limit(
         counted.allowance.write(response.headers_mut());
     }
     Ok(response)
+}
+
+/// Counts a request that reads this many boards once for each ten of them, but at most for a burst.
+/// [`crate::Error::TooMany`] when the caller has made too many requests for that.
+pub(crate) fn charge(request: &HttpRequest, boards: usize) -> crate::Result<()> {
+    let charged = request.extensions().get::<Charged>().cloned();
+    let (Some(Charged { payer, burst }), Some(api)) = (charged, request.app_data::<Data<Api>>()) else { return Ok(()) };
+    let more = u32::try_from(boards.saturating_sub(1) / BOARDS_PER_REQUEST).unwrap_or(u32::MAX);
+    // The request has already counted once.
+    let Some(more) = NonZero::new(more.min(burst.saturating_sub(1))) else { return Ok(()) };
+    let Some(counted) = api.rates.charge(payer, more) else { return Ok(()) };
+    let refusal = counted.refusal();
+    request.extensions_mut().insert(counted);
+    refusal.map_or(Ok(()), Err)
 }
 
 /// Counts a request after its body has arrived: for its key if the signature `is_right`, otherwise
@@ -283,8 +331,7 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
     if EXEMPT.contains(&request.path()) {
         return None;
     }
-    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let authorization = authorization.map(|text| caller::as_sent(request.path(), text));
+    let authorization = caller::authorization(request.request()).ok().flatten();
     let authorization = authorization.as_deref();
     let address = address::of(api, request.request());
     let known = key_cache::known(&api.instance.keys, authorization);
@@ -340,6 +387,18 @@ mod tests {
         assert!(refused.is_some_and(|wait| wait <= Duration::from_secs(1)), "{refused:?}");
         assert_eq!(rates.of_key("b").map(|counted| counted.allowance.remaining), Some(2), "each key has its own count");
         assert!(rates.of_address(address("192.0.2.1")).is_none(), "addresses have no limit here");
+    }
+
+    #[test]
+    fn a_request_may_count_as_several() {
+        let rates = Rates::new(rate(1, 20), None);
+        let charged = |requests| {
+            let counted = rates.charge(Payer::Key("a".to_owned()), NonZero::new(requests)?)?;
+            Some((counted.allowance.remaining, counted.allowance.wait.is_some()))
+        };
+        assert_eq!(charged(15), Some((5, false)));
+        assert_eq!(charged(6), Some((0, true)), "refused, and not counted");
+        assert_eq!(charged(5), Some((0, false)));
     }
 
     #[test]

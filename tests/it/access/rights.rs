@@ -7,6 +7,7 @@ mod forget;
 mod keys;
 mod limited;
 mod lookups;
+mod profiles;
 
 use std::collections::BTreeSet;
 

@@ -156,7 +156,7 @@ async fn players_are_named_banned_and_reset() {
     assert_eq!(run(&db, &["user", "set", "ada", "--no-avatar"]).well(), "player ada (Ada Λ) changed\n");
     assert_eq!(
         run(&db, &["user", "show", "ada", "--json"]).json(),
-        json!({ "user_id": "ada", "name": "Ada Λ", "avatar_url": null, "metadata": { "clan": "x" }, "attributes": {}, "banned": false })
+        json!({ "user_id": "ada", "name": "Ada Λ", "avatar_url": null, "metadata": { "clan": "x" }, "attributes": {}, "banned": false, "reading": null })
     );
     run(&db, &["user", "show", "bob"]).refused(1, &["no user", "bob"]);
     run(&db, &["user", "show", ""]).refused(2, &["ID", "empty"]);

@@ -112,7 +112,7 @@ async fn players_are_created_and_changed() {
         user
     };
     let picture = "https://example.com/ada.png";
-    let wanted = json!({"user_id": "ada", "name": "Ada", "avatar_url": picture, "metadata": {"clan": [1, null]}, "attributes": {}, "banned": false});
+    let wanted = json!({"user_id": "ada", "name": "Ada", "avatar_url": picture, "metadata": {"clan": [1, null]}, "attributes": {}, "banned": false, "reading": null});
     assert_eq!(put(json!({"name": "Ada", "avatar_url": picture, "metadata": {"clan": [1, null]}}), 201).await, wanted);
     assert_eq!(put(json!({}), 200).await, wanted);
     let user = put(json!({"avatar_url": null, "metadata": {"a": "\\u0000"}}), 200).await;

@@ -74,6 +74,10 @@ async fn tags_group_boards() {
     );
     run(&db, &["board", "change", "laps", "--tag", "moba"]).well();
     assert_eq!(listed(&site, None, "tag=moba").await, [json!("hero"), json!("laps")]);
+    // `arena` was the last board of a page, and has left the list since.
+    assert_eq!(listed(&site, None, "tag=moba&cursor=arena").await, [json!("hero"), json!("laps")]);
+    let rest = site.get("/v1/users/ada/standings?tag=moba&cursor=arena").await.is(200);
+    assert_eq!(column(&rest["missing"], "board"), ["hero", "laps"], "{rest}");
     run(&db, &["board", "change", "laps", "--no-tags"]).well();
     assert_eq!(listed(&site, None, "tag=moba").await, [json!("hero")]);
     run(&db, &["board", "change", "laps", "--no-tags", "--tag", "moba"]).refused(2, &["--no-tags"]);
@@ -137,10 +141,26 @@ async fn private_boards_do_not_appear_by_their_tags() {
         assert_eq!(output["data"].as_array().unwrap().len(), usize::from(is_inside), "{key:?}: {output}");
         assert_eq!(output["missing"], json!([]), "{key:?}");
     }
-    // A cursor that names a private board is no cursor.
-    refused(&site.get("/v1/boards?cursor=secret").await, 422, "invalid_value", Some("cursor"));
-    refused(&standings(None, "ada", "cursor=secret").await, 422, "invalid_value", Some("cursor"));
+    // A cursor does not say whether its board exists.
+    for cursor in ["secret", "secrets"] {
+        assert!(listed(&site, None, &format!("cursor={cursor}")).await.is_empty());
+        let output = standings(None, "ada", &format!("cursor={cursor}")).await.is(200);
+        assert_eq!((&output["data"], &output["missing"]), (&json!([]), &json!([])));
+    }
+    for cursor in ["no", "none"] {
+        assert_eq!(listed(&site, None, &format!("cursor={cursor}")).await, [json!("open")]);
+    }
+    refused(&site.get("/v1/boards?cursor=Secret").await, 422, "invalid_value", Some("cursor"));
+    refused(&standings(None, "ada", "cursor=Secret").await, 422, "invalid_value", Some("cursor"));
     refused(&standings(Some("nonsense"), "ada", "").await, 401, "key_invalid", None);
+    // A caller who may read no board does not learn who exists.
+    site.admin(Method::PATCH, "/v1/boards/open", json!({"reading": "key"})).await.is(200);
+    let [known, unknown] = ["spy", "nobody"].map(|user| standings(None, user, ""));
+    assert_eq!(
+        (known.await.is(200), unknown.await.status),
+        (json!({"data": [], "next_cursor": null, "missing": []}), 200)
+    );
+    refused(&standings(Some(&inside), "nobody", "").await, 404, "user_not_found", None);
 }
 
 #[tokio::test]
@@ -297,9 +317,8 @@ async fn standings_name_each_board_of_the_tag() {
 
     let output = site.get("/v1/users/new/standings?tag=moba").await.is(200);
     assert_eq!((&output["data"], missing(&output).len()), (&json!([]), 6), "{output}");
-    for tag in ["moba", "none"] {
-        refused(&site.get(&format!("/v1/users/nobody/standings?tag={tag}")).await, 404, "user_not_found", None);
-    }
+    refused(&site.get("/v1/users/nobody/standings?tag=moba").await, 404, "user_not_found", None);
+    assert_eq!(site.get("/v1/users/nobody/standings?tag=none").await.is(200)["data"], json!([]));
     assert_eq!(site.get("/v1/users/ada/standings?tag=none").await.is(200)["data"], json!([]));
     for (query, field) in [("period=fortnight", "period"), ("limit=101", "limit"), ("tag=A", "tag"), ("tags=a", "tags")]
     {
@@ -308,4 +327,44 @@ async fn standings_name_each_board_of_the_tag() {
     site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
     let output = site.get("/v1/users/ada/standings?tag=moba&period=week").await.is(200);
     assert_eq!(output["data"], json!([]), "{output}");
+}
+
+#[tokio::test]
+async fn requests_read_only_the_boards_that_they_show() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    site.board(json!({"slug": "b00"}), &[("ada", 5)]).await;
+    db.execute("SELECT centile.create_board(format('b%s', lpad(n::text, 2, '0'))) FROM generate_series(1, 40) n").await;
+    // No instance can read the last board, so that nothing else does.
+    db.execute(
+        "ALTER TABLE centile_store.boards DROP CONSTRAINT boards_ties_known;
+         UPDATE centile_store.boards SET ties = 'none' WHERE slug = 'b40'",
+    )
+    .await;
+    site.get("/v1/boards").await.is(500);
+    for path in [
+        "/v1/boards?limit=39",
+        "/v1/boards?limit=1&cursor=b01",
+        "/v1/users/ada",
+        "/v1/users/ada/friends",
+        "/v1/users/ada/standings?limit=39",
+        "/v1/boards/b01",
+        "/",
+    ] {
+        let answer = site.get(path).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+    }
+    // The home page goes on with further boards.
+    db.execute("UPDATE centile_store.boards SET ties = 'shared' WHERE slug = 'b40'").await;
+    let (mut path, mut shown) = ("/".to_owned(), Vec::new());
+    loop {
+        let page = site.get(&path).await;
+        let links = page.text.split("href=\"/boards/").skip(1);
+        shown.extend(links.map(|link| link[..3].to_owned()));
+        let Some((_, next)) = page.text.split_once("href=\"/?after=") else { break };
+        path = format!("/?after={}", &next[..3]);
+    }
+    let wanted: Vec<String> = (0..=40).map(|n| format!("b{n:02}")).collect();
+    assert_eq!(shown, wanted);
+    assert_eq!(site.get("/?after=B").await.status, 422);
 }

@@ -119,7 +119,7 @@ async fn invalid_reads_are_refused() {
         ("/v1/boards/main/scores?nonsense=1", 422, "nonsense"),
         ("/v1/boards/main/scores?Limit=1", 422, "Limit"),
         ("/v1/boards?limit=0", 422, "limit"),
-        ("/v1/boards?cursor=none", 422, "cursor"),
+        ("/v1/boards?cursor=None", 422, "cursor"),
         ("/v1/boards/main/periods?cursor=week:2024-01-15", 422, "cursor"),
         ("/v1/boards/main/periods?cursor=week", 422, "cursor"),
         ("/v1/boards/main/periods?kind=decade", 422, "kind"),

@@ -1,6 +1,7 @@
 //! Metadata of score events: limits, the event that decides an entry, files, streams and pages.
 
 mod erasure;
+mod nested;
 
 use std::collections::BTreeMap;
 

@@ -67,6 +67,21 @@ async fn each_address_has_a_rate_limit() {
         let most = usize::try_from(first_began.elapsed().as_secs()).unwrap() + 1;
         assert!(through <= most, "{forwarded}: {through} of at most {most}");
     }
+    // A request counts once for each ten boards that it reads, but at most for a burst.
+    db.execute("SELECT centile.create_board('b' || n) FROM generate_series(1, 300) n").await;
+    for (path, cost) in [
+        ("/v1/boards?limit=10", 1),
+        ("/v1/boards?limit=11", 2),
+        ("/v1/users/ada/standings?limit=100", 10),
+        ("/v1/boards?limit=300", 20),
+        ("/", 3),
+    ] {
+        let answer =
+            site.send(Method::GET, path, &[("x-forwarded-for", &*format!("192.0.2.{cost}"))], String::new()).await;
+        // On a slow machine, another second may have passed.
+        let left = number(&answer, "ratelimit-remaining");
+        assert!(answer.status == 200 && [20 - cost, 21 - cost].contains(&left), "{path}: {answer:?}");
+    }
     // Operators' paths are not limited.
     for path in ["/healthz", "/readyz", "/metrics"] {
         for _ in 0..30 {

@@ -158,6 +158,43 @@ async fn a_body_of_the_limit_is_accepted_and_one_byte_more_is_not() {
         wire.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         assert_eq!(wire.answer().await.status, 200, "after {length} bytes");
     }
+    // Chunks that break off are malformed, and the connection ends.
+    let chunked = "transfer-encoding: chunked";
+    for broken in ["x\r\n", "-1\r\n", "\r\n", "1\r\n{}\r\n", "fffffffffffffffff\r\n", "2\r\n{}\r\nq\r\n"] {
+        for (key, status) in [(Some(&*site.server_key), 400), (None, 401)] {
+            let mut wire = Wire::to(&site.serve).await;
+            wire.send(&format!("{}{broken}", head(key, chunked))).await.unwrap();
+            let output = wire.answer().await;
+            assert_eq!(output.status, status, "{broken:?}: {output:?}");
+            assert!(status == 401 || output.body.contains("malformed_body"), "{broken:?}: {output:?}");
+            let end = within("the end of the connection", wire.0.read(&mut [0; 1])).await;
+            assert!(matches!(end, Ok(0) | Err(_)), "{broken:?}: {end:?}");
+        }
+    }
+    // A body without a coding may say so.
+    for (coding, status) in
+        [("identity", 200), ("IDENTITY", 200), ("gzip", 415), ("identity\r\ncontent-encoding: gzip", 415)]
+    {
+        let mut wire = Wire::to(&site.serve).await;
+        let length = format!("content-encoding: {coding}\r\ncontent-length: {}", event.len());
+        wire.send(&format!("{}{event}", head(Some(&site.server_key), &length))).await.unwrap();
+        assert_eq!(wire.answer().await.status, status, "{coding}");
+    }
+    // Proxies and servers disagree about which of two keys counts.
+    let other = format!("authorization: Bearer {}\r\n", site.admin_key);
+    let same = format!("authorization: Bearer {}\r\n", site.server_key);
+    for again in [other, same, "authorization: Basic eDp4\r\n".to_owned()] {
+        for (method, path) in [("POST", SCORES), ("GET", "/v1/boards"), ("GET", SCORES), ("GET", "/v1/users/ada")] {
+            let mut wire = Wire::to(&site.serve).await;
+            let length = if method == "POST" { event.len() } else { 0 };
+            let head = head(Some(&site.server_key), &format!("{again}content-length: {length}"));
+            let head = head.replacen(&format!("POST {SCORES}"), &format!("{method} {path}"), 1);
+            wire.send(&format!("{head}{}", &event[..length])).await.unwrap();
+            let output = wire.answer().await;
+            assert_eq!(output.status, 401, "{method} {path}: {output:?}");
+            assert!(output.body.contains("key_invalid"), "{output:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,65 @@
+//! Who may read a profile: the profile says so, or the service for all that do not.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    http::api::site::{Answer, Site},
+    support::{TestDb, make_key, redis_url, run, spawn_serve},
+};
+
+#[tokio::test]
+async fn a_profile_says_who_may_read_it() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"reading": "key"}), &[("ada", 5), ("bob", 6)]).await;
+    let closed = Site::of(spawn_serve(&db, Some(&redis_url().await), &["--profiles", "key"]).await, db.url());
+    let reader = make_key(db.url(), &["--role", "reader", "--board", "main"]);
+    let put = async |user: &str, reading: Value| {
+        site.admin(Method::PUT, &format!("/v1/users/{user}"), json!({"reading": reading})).await
+    };
+    let got = |answer: Answer| (answer.status, answer.body["code"].as_str().unwrap_or_default().to_owned());
+    let refused = |status, code: &str| (status, code.to_owned());
+    // Without a key, a profile that needs one is like that of an unknown player.
+    for (reading, open, shut) in
+        [(Value::Null, 200, 401), (json!("public"), 200, 200), (json!("key"), 404, 401), (Value::Null, 200, 401)]
+    {
+        assert_eq!(put("ada", reading.clone()).await.is(200)["reading"], reading);
+        for (site, status, otherwise) in
+            [(&site, open, refused(404, "user_not_found")), (&closed, shut, refused(401, "key_required"))]
+        {
+            let wanted = if status == 200 { (200, String::new()) } else { otherwise.clone() };
+            assert_eq!(got(site.get("/v1/users/ada").await), wanted, "{reading}");
+            assert_eq!(got(site.get("/v1/users/nobody").await), otherwise, "{reading}");
+            // Any valid key reads all profiles. Only servers and administrators see the setting.
+            let read = site.json(Method::GET, "/v1/users/ada", &reader, String::new()).await.is(200);
+            assert_eq!(read, json!({"user_id": "ada", "name": "ada", "avatar_url": null}));
+            let read = site.json(Method::GET, "/v1/users/ada", &site.server_key, String::new()).await.is(200);
+            assert_eq!(read["reading"], reading);
+            assert_eq!(
+                got(site.json(Method::GET, "/v1/users/ada", "x", String::new()).await),
+                refused(401, "key_invalid")
+            );
+        }
+    }
+    // Boards do not matter to profiles, but to friends.
+    put("ada", json!("key")).await.is(200);
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "public"})).await.is(200);
+    assert_eq!(got(site.get("/v1/users/ada").await), refused(404, "user_not_found"));
+    assert_eq!(got(site.get("/v1/users/ada/friends").await), refused(404, "user_not_found"));
+    assert_eq!(got(closed.get("/v1/users/ada/friends").await), refused(401, "key_required"));
+    site.get("/v1/users/bob/friends").await.is(200);
+    // The command line and SQL.
+    let shown = || run(&db, &["user", "show", "ada", "--json"]).json()["reading"].clone();
+    run(&db, &["user", "set", "ada", "--reading", "public"]).well();
+    assert_eq!((shown(), site.get("/v1/users/ada").await.status), (json!("public"), 200));
+    run(&db, &["user", "set", "ada", "--name", "Ada"]).well();
+    assert_eq!(shown(), "public", "other changes keep it");
+    run(&db, &["user", "set", "ada", "--reading", "default"]).well();
+    assert_eq!(shown(), Value::Null);
+    run(&db, &["user", "set", "ada", "--reading", "none"]).refused(2, &["--reading"]);
+    db.execute("SELECT centile.put_user('ada', p_reading => 'key')").await;
+    assert_eq!(shown(), "key");
+    let answer = put("ada", json!("private")).await;
+    assert_eq!((answer.status, &answer.body["field"]), (422, &json!("reading")), "{answer:?}");
+}
