@@ -8013,10 +8013,11 @@ ALTER TABLE ONLY centile_store.users
 ALTER TABLE ONLY centile_store.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
-ALTER TABLE ONLY centile_store.verified_rankings
-    ADD CONSTRAINT verified_rankings_pkey PRIMARY KEY (ranking_id);
 ALTER TABLE centile_store.users
     ADD CONSTRAINT users_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))) NOT VALID;
+
+ALTER TABLE ONLY centile_store.verified_rankings
+    ADD CONSTRAINT verified_rankings_pkey PRIMARY KEY (ranking_id);
 
 ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (board_id);
