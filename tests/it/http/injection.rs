@@ -272,7 +272,8 @@ async fn digests(pool: &PgPool) -> Vec<(String, String)> {
     const OF: &str = "(SELECT id FROM centile_store.boards WHERE slug = 'canary')";
     let mut digests = Vec::new();
     for (table, wanted) in [
-        ("centile_store.boards", format!("t.id = {OF}")),
+        // A verification raises the revision of all boards.
+        ("(SELECT id, to_jsonb(b) - 'structure_revision' FROM centile_store.boards b)", format!("t.id = {OF}")),
         // Bans advance the lanes of all boards.
         ("(SELECT board_id, lane, last_at FROM centile_store.board_lanes)", format!("t.board_id = {OF}")),
         ("centile_store.periods", format!("t.board_id = {OF}")),

@@ -355,7 +355,7 @@ async fn every_row_shows_the_metadata_of_the_deciding_event() {
         }
     };
     let mut number = 0;
-    for round in 0..amount(12, 60) {
+    for round in 0..amount(5, 60) {
         for board in BOARDS {
             play(&db, &site, &mut random, board, &mut number).await;
         }

@@ -55,7 +55,7 @@ async fn run(client: &Client, pool: &PgPool, seed: u64) {
         boards.push(Board::create(client, &mut source, &format!("b{seed}-{lanes}"), lanes).await);
     }
     let mut until_read = 0;
-    for _ in 0..amount(10, 16) {
+    for _ in 0..amount(7, 16) {
         let operation = source.operation();
         perform(client, pool, &mut source, &mut boards, &operation).await;
         if until_read == 0 {

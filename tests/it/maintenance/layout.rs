@@ -43,7 +43,7 @@ async fn run(db: &TestDb, seed: u64) {
     let mut arena = Arena::random(db, seed).await;
     let scores = *Scores::ALL.choose(&mut arena.rng).unwrap();
     let players = arena.rng.random_range(amount(25..50, 100..300));
-    for round in 0..amount(2, 4) {
+    for round in 0..amount(1, 4) {
         // At first many new players at once, later fewer, while the others continue to score.
         let newcomers = if round == 0 { players } else { players / 4 };
         for part in [newcomers / 2, newcomers - newcomers / 2] {

@@ -81,7 +81,8 @@ pub async fn expect_closed(pool: &PgPool, wanted: &[String]) {
 
 /// Number of archives, also of those that no period names.
 async fn archives(pool: &PgPool) -> i64 {
-    let count = "SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'";
+    let count =
+        "SELECT count(*) FROM pg_class WHERE relnamespace = 'centile_archive'::regnamespace AND relkind IN ('m', 'r')";
     query_scalar(count).fetch_one(pool).await.expect("the archives")
 }
 

@@ -249,9 +249,17 @@ async fn no_lane_goes_back_after_a_close_whatever_the_clock_does() {
     // continues.
     set_clock(-30).await;
     assert_eq!(submit(&players[0]).await.at, boundary - chrono::Duration::minutes(30));
-    set_clock(-90).await;
+    sqlx::query("UPDATE fake.clock SET at = at - interval '4 seconds'").execute(&pool).await.expect("a clock set back");
     let event = submit(&players[0]).await;
     assert_eq!(event.at, boundary - chrono::Duration::minutes(30), "not before the lane's last event");
+    // Further back, the lane refuses scores.
+    set_clock(-90).await;
+    let event = json!({"user_id": players[0], "points": 10});
+    let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&event);
+    let answer = request.send().await.expect("an answer");
+    assert_eq!(answer.status(), 503);
+    let problem: Value = serde_json::from_str(&answer.text().await.expect("a body")).expect("JSON");
+    assert_eq!(problem["code"], "clock_behind");
 
     set_clock(30).await;
     let output = run(&db, &["close", "--due"]).well();

@@ -1,10 +1,10 @@
 //! The views for DBAs, in cases that their examples do not cover: days in zones with clock changes,
 //! a period from due to dropped, bounds of buckets, voided scores.
 
-use rand::{SeedableRng as _, rngs::StdRng};
+use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::{AssertSqlSafe, PgConnection, Row as _, query, query_as, query_scalar, raw_sql};
 
-use crate::support::{TestDb, boundary::until_no_hour_ends, layout};
+use crate::support::{TestDb, amount, boundary::until_no_hour_ends, layout};
 
 /// Time zones, each with a day near an unusual change of its clock.
 const TRAPS: [(&str, &str); 8] = [
@@ -29,7 +29,9 @@ async fn board(db: &TestDb, slug: &str, settings: &str) -> PgConnection {
 #[tokio::test]
 async fn every_event_is_on_the_day_of_its_period() {
     let db = TestDb::new().await;
-    for (place, (zone, date)) in TRAPS.into_iter().enumerate() {
+    // The names of a failed case are in its message.
+    let chosen = TRAPS.sample(&mut rand::rng(), amount(3, TRAPS.len()));
+    for (place, &(zone, date)) in chosen.enumerate() {
         let mut connection = board(&db, &format!("b{place}"), &format!(", p_time_zone => '{zone}'")).await;
         // The session's own zone must not matter.
         raw_sql("SET TimeZone = 'America/St_Johns'").execute(&mut connection).await.unwrap();

@@ -25,6 +25,7 @@ fn expect_marked((status, top): &(StatusCode, Value)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "mostly waits for HAProxy's checks: make torture"]
 async fn an_instance_without_postgresql_gets_no_requests_and_gives_no_stale_answer() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint)").await;

@@ -19,6 +19,7 @@ const MAX_LAG: Duration = Duration::from_millis(250);
 
 /// The paused writer may hold the lane's lock, which all others need.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "mostly waits for HAProxy's checks: make torture"]
 async fn a_paused_instance_gives_nobody_a_wrong_or_stale_answer() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 1::smallint)").await;
@@ -36,7 +37,7 @@ async fn a_paused_instance_gives_nobody_a_wrong_or_stale_answer() {
     let mut record = behind.begin().await;
     let stop = CancellationToken::new();
     let pauses = async {
-        for pause in 0..amount(1, 12) {
+        for pause in 0..amount(2, 12) {
             more(&[&behind, &direct]).await;
             let (n, instance) = (pause % 3, &group.instances[pause % 3]);
             signal(instance.id(), "STOP").unwrap();

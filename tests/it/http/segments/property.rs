@@ -112,7 +112,7 @@ async fn run_case(site: &Site, by_sql: &Site, seed: u64) {
     let scores = format!("/v1/boards/{board}/scores");
     let mut until_compared = 30;
     // The test runs two cases of this length.
-    for _ in 0..amount(500, 5_000) {
+    for _ in 0..amount(250, 5_000) {
         let user = rng.random_range(0..USERS);
         match rng.random_range(0..100) {
             0..55 => {
