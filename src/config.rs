@@ -219,7 +219,7 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_ALLOW_HTTP_AVATARS", value_parser = FalseyValueParser::new())]
     allow_http_avatars: bool,
 
-    /// Readers of the profiles that do not say; `key` requires any key
+    /// Readers of the profiles without a `reading` of their own; `key` requires any key
     #[arg(long, env = "CENTILE_PROFILES", value_name = "READERS", default_value = "public", value_parser = named::<Reading>())]
     profiles: Reading,
 

@@ -224,7 +224,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
                 Error::Unavailable { code, message: message + &rest, retry_after }
             }
             // Callers do not see the text of an internal error.
-            _ => Error::unavailable(Code::Unavailable, format!("an error occurred, which the log explains{rest}")),
+            _ => Error::unavailable(Code::Unavailable, format!("an error occurred; see the log{rest}")),
         });
     }
     // A user erased meanwhile has a new id.

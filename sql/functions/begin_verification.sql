@@ -1,5 +1,5 @@
--- Takes the structure lock for a moment, so that all rows up to ledger_end are committed: call it in a
--- transaction before the one that compares. ledger_end is NULL if a lane has no row.
+-- Takes the structure lock for a moment, so that all rows up to ledger_end are committed: call it in its
+-- own transaction, before the comparison. ledger_end is NULL if a lane has no row.
 CREATE OR REPLACE FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamptz, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamptz[])
 LANGUAGE plpgsql VOLATILE
 -- Writers of the board wait behind it.

@@ -1,5 +1,5 @@
 -- pg_restore copies the rows of a table, but computes a materialized view from the ledger. A reader
--- waits only for the exchange at the end; an open one makes the call fail after ten seconds.
+-- waits only for the exchange at the end; a reader that stays open makes the call fail after ten seconds.
 CREATE OR REPLACE FUNCTION centile.convert_archive(p_board text, p_period text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

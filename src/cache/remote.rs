@@ -59,7 +59,7 @@ pub(super) struct Remote {
     state: watch::Sender<State>,
 }
 
-/// Whether calls go to Redis. A background task runs unless they do.
+/// Whether calls go to Redis. While they do not, a background task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Calls go to Redis.

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 /// Maximum levels of objects and arrays: the limit of `serde_json`.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// A JSON object, in which no key has a special meaning. Of equal keys, the last one counts.
+/// A JSON object, in which no key has a special meaning. If a key repeats, the last value counts.
 #[derive(Debug)]
 pub(crate) struct Object(Map<String, Value>);
 

@@ -213,7 +213,7 @@ struct Feed {
     /// Notified when the interests change.
     interests_changed: Notify,
     latest: watch::Sender<LatestSnapshot>,
-    /// Start of the last ended poll, whose result is in `latest`; or an error other than an outage.
+    /// Start of the last finished poll, whose result is in `latest`; or an error other than an outage.
     last_poll: watch::Sender<Option<(Instant, Result<()>)>>,
     /// Network of the first subscriber.
     opened_by: Option<IpAddr>,

@@ -260,11 +260,8 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
             .await
             .unwrap();
     assert_eq!(first, "ann");
-    let months: i32 = query_scalar("SELECT centile.ensure_ledger_months('2030-01-01', '2030-02-01')")
-        .fetch_one(&mut service)
-        .await
-        .unwrap();
-    assert_eq!(months, 2);
+    let months = "SELECT centile.ensure_ledger_months('2030-01-01', '2030-02-01')";
+    assert_eq!(query_scalar::<_, i32>(months).fetch_one(&mut service).await.unwrap(), 2);
 
     // Over HTTP.
     run(&url, &["board", "create", "extra"]).await;
