@@ -22,7 +22,7 @@ pub struct Prepared {
     pub board: String,
     /// The window's name.
     pub period: String,
-    /// What was filled.
+    /// The filled window.
     pub result: Result<FilledWindow>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may read a profile: the profile says so, or the service for all that do not.
+//! Readers of a profile: those that the profile names, or else those of the service.
 
 use reqwest::Method;
 use serde_json::{Value, json};
