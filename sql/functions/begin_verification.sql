@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamptz, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamptz[])
 LANGUAGE plpgsql VOLATILE
 -- Writers of the board wait behind it.
-SET lock_timeout = '10s'
+SET lock_timeout = '1s'
 AS $$
 BEGIN
     began_at := clock_timestamp();

@@ -16,7 +16,9 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id;
     SELECT p.ranking_id INTO v_ranking FROM centile_store.periods p WHERE p.board_id = v_period.board_id AND p.kind = 'all_time' AND p.segment = '';
-    IF v_cut_off.ledger_end IS NOT NULL THEN
+    -- A ranking with known damage is not trusted, nor the snapshots of several servers of a cluster.
+    IF v_cut_off.ledger_end IS NOT NULL AND v_ranking IS NOT NULL AND to_regclass('centile_lanes.groups') IS NULL
+       AND NOT EXISTS (SELECT FROM centile_store.verified_rankings v WHERE v.ranking_id = v_ranking AND v.damaged_at IS NOT NULL) THEN
         -- Rows up to an earlier cut-off are from before the snapshot's end if the last one is.
         SELECT coalesce(max(c.ledger_end), 0) INTO v_before
         FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id
