@@ -40,13 +40,13 @@ async fn every_event_is_on_the_day_of_its_period() {
             .execute(&mut connection)
             .await
             .unwrap();
-        // An event every 47 minutes and on both sides of each hour, for six days.
+        // An event every seven minutes and on both sides of each hour, for six days.
         let events = query(
             "INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
              SELECT b.board_id, u.id, 1, t.at, 0, 1
              FROM centile.boards b,
                   (SELECT id FROM centile_store.users WHERE external_id = 'ann') u,
-                  (SELECT generate_series($1::timestamptz - interval '3 days', $1 + interval '3 days', interval '47 minutes')
+                  (SELECT generate_series($1::timestamptz - interval '3 days', $1 + interval '3 days', interval '7 minutes')
                    UNION SELECT generate_series($1::timestamptz - interval '3 days', $1 + interval '3 days', interval '30 minutes')
                    UNION SELECT generate_series($1::timestamptz - interval '3 days', $1 + interval '3 days', interval '30 minutes') - interval '1 microsecond') AS t (at)
              WHERE b.slug = $2",

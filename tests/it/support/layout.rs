@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 /// Numbers of steps: a few, and enough to spread players over many buckets.
 pub const FEW: u32 = 12;
-pub const MANY: u32 = 60;
+pub const MANY: u32 = 150;
 
 /// A change of a layout. Places are counted from 1.
 #[derive(Debug, Clone, Copy)]

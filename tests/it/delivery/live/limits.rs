@@ -100,7 +100,7 @@ async fn logged(site: &Site, mark: &str) -> String {
 
 #[tokio::test]
 async fn fifty_subscribers_cost_no_more_statements_than_one() {
-    const CHANGES: i64 = 3;
+    const CHANGES: i64 = 6;
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--log", "centile=info,sqlx::query=debug"]).await;
     site.board(json!({}), &[("ada", 100), ("bob", 30)]).await;

@@ -178,7 +178,7 @@ impl Arena {
 
     /// Takes random steps, so that players are in many buckets.
     pub async fn scatter(&mut self) {
-        assert!(layout::scatter(&mut self.connection, self.ranking_id, &mut self.rng, layout::MANY).await > 40);
+        assert!(layout::scatter(&mut self.connection, self.ranking_id, &mut self.rng, layout::MANY).await > 100);
     }
 
     /// Moves all players to one place, counted from 1. Returns their number.
