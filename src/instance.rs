@@ -79,7 +79,7 @@ impl Instance {
     pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
         let store = Store::new(settings)?;
         store.find_primary().await;
-        store.find_owners().await.ok();
+        let owners = store.find_owners().await;
         let cache = match &settings.redis_url {
             Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix)?,
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
@@ -109,7 +109,9 @@ impl Instance {
         let idle = Arc::clone(&writers);
         background.repeat(UPKEEP_EVERY, move || idle.end_idle(Instant::now()));
         background.spawn(store.clone().follow_primary());
-        background.spawn(store.clone().follow_lanes());
+        if owners.is_err() || store.is_cluster() {
+            background.spawn(store.clone().follow_lanes());
+        }
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
         let used = Arc::clone(&reads);
         background.repeat(recent::EVERY, move || recent::end_minute(used.current().indexes.used_bytes()));

@@ -321,10 +321,9 @@ impl Store {
 
     /// Reads the groups of lanes; `None` on a single server.
     async fn groups(&self) -> Result<Option<Vec<Group>>> {
-        let coordinator = &self.layout_writers;
         if !self.is_cluster() {
             let is_cluster: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.groups') IS NOT NULL")
-                .fetch_one(coordinator)
+                .fetch_one(&self.readers)
                 .await?;
             if !is_cluster {
                 return Ok(None);
@@ -334,7 +333,7 @@ impl Store {
             "SELECT g.lanes, n.nodename AS host, n.nodeport AS port
              FROM centile_lanes.groups g JOIN pg_dist_node n ON n.groupid = g.node AND n.noderole = 'primary' ORDER BY g.number",
         )
-        .fetch_all(coordinator)
+        .fetch_all(&self.layout_writers)
         .await?;
         Ok(Some(groups))
     }

@@ -59,8 +59,8 @@ pub fn matrix() -> Vec<Line> {
 
 /// Returns the keys of each column.
 pub async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
-    let key = |role: &str, board: &str| make_key(db.url(), &["--role", role, "--board", board]);
-    let (expired, revoked) = (make_key(db.url(), &["--role", "admin"]), make_key(db.url(), &["--role", "admin"]));
+    let key = |role: &str, board: &str| make_key(db.url(), role, &[board]);
+    let (expired, revoked) = (make_key(db.url(), "admin", &[]), make_key(db.url(), "admin", &[]));
     let id = |key: &str| key.split('_').nth(1).unwrap().to_owned();
     db.execute(&format!(
         "UPDATE centile_store.api_keys SET expires_at = now() - interval '1 second' WHERE id = '{}'",

@@ -315,7 +315,7 @@ async fn signed_keys_are_created_over_http_and_shown_as_signed() {
     assert!(problem["detail"].as_str().unwrap().contains("CENTILE_MASTER_KEY"), "{problem}");
     run(&other, &["key", "create", "--signed", "--name", "z", "--role", "admin"])
         .refused(1, &["--signed: ", "CENTILE_MASTER_KEY"]);
-    make_key(other.url(), &["--role", "reader"]);
+    make_key(other.url(), "reader", &[]);
     assert_eq!(run(&other, &["key", "list", "--json"]).json().as_array().unwrap().len(), 3);
 
     // A repeated request gets the same signing secret.

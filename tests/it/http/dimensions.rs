@@ -112,7 +112,7 @@ async fn private_boards_do_not_appear_by_their_tags() {
     site.board(json!({"slug": "open", "tags": ["moba"]}), &[("ada", 5)]).await;
     site.board(json!({"slug": "secret", "tags": ["moba", "hidden"], "reading": "key"}), &[("ada", 7), ("spy", 9)])
         .await;
-    let key = |role, board| make_key(db.url(), &["--role", role, "--board", board]);
+    let key = |role, board| make_key(db.url(), role, &[board]);
     let (inside, outside, server) = (key("reader", "secret"), key("reader", "open"), key("server", "secret"));
     let standings = async |key: Option<&str>, user: &str, query: &str| {
         let path = format!("/v1/users/{user}/standings?{query}");
@@ -229,7 +229,7 @@ async fn one_request_writes_several_boards() {
 
     // A key for some boards writes to these; each event for another board is refused alone, whether
     // that board exists or not.
-    let key = make_key(db.url(), &["--role", "server", "--board", "laps"]);
+    let key = make_key(db.url(), "server", &["laps"]);
     let send = async |key: &str, events: Value| {
         site.json(Method::POST, "/v1/scores/batch", key, json!({"events": events}).to_string()).await
     };
@@ -242,7 +242,7 @@ async fn one_request_writes_several_boards() {
         assert_eq!(output["results"][index]["error"]["code"], "forbidden", "{output}");
     }
     refused(&site.get("/v1/boards/kills/scores/cyd").await, 404, "score_not_found", None);
-    let reader = make_key(db.url(), &["--role", "reader", "--board", "laps"]);
+    let reader = make_key(db.url(), "reader", &["laps"]);
     refused(&send(&reader, json!([event("laps")])).await, 403, "forbidden", None);
 
     // Refused as a whole.

@@ -378,5 +378,5 @@ async fn secrets_are_hidden_and_names_are_escaped() {
     let signed = ["key", "create", "--name", "signing", "--role", "admin", "--signed"];
     let signed = run_with(&db, &master, &signed).well();
     assert_eq!(look(&site, signed.lines().next()).await.status, 401);
-    assert_eq!(look(&site, Some(&make_key(db.url(), &["--role", "admin"]))).await.status, 200);
+    assert_eq!(look(&site, Some(&make_key(db.url(), "admin", &[]))).await.status, 200);
 }

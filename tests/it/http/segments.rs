@@ -215,7 +215,7 @@ async fn a_limited_key_changes_attributes_of_its_boards() {
     let db = TestDb::new().await;
     let site = board(&db, &["--no-maintenance"]).await;
     site.board(json!({"slug": "laps", "segments": ["car"]}), &[]).await;
-    let key = make_key(db.url(), &["--role", "server", "--board", "laps"]);
+    let key = make_key(db.url(), "server", &["laps"]);
     let put = async |attributes: Value| {
         let body = json!({"attributes": attributes}).to_string();
         site.json(Method::PUT, "/v1/users/ada", &key, body).await

@@ -106,7 +106,7 @@ async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
         ],
     )
     .unwrap();
-    let server_key = make_key(&verified(&right), &["--role", "server"]);
+    let server_key = make_key(&verified(&right), "server", &[]);
     for (authority_files, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
         let (url, address) = (verified(&right), format!("rediss://127.0.0.1:{port}"));
         let flags = ["--redis-ca".to_owned(), authority_files.file("ca.pem")];

@@ -192,7 +192,7 @@ async fn live_writes_continue_during_an_import() {
     const LIVE: u32 = 20;
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--periods", "all_time,week,month", "--lanes", "4"]);
-    let key = make_key(db.url(), &["--role", "server"]);
+    let key = make_key(db.url(), "server", &[]);
     let serve = spawn_serve(&db, None, &[]).await;
     // The import begins to write once it has read 4,000 lines.
     let events = amount(4_100, 20_000);

@@ -128,7 +128,9 @@ async fn an_invalid_step_changes_nothing() {
         }
     }
     let before = arena.dump().await;
-    for step in steps {
+    // All of them are 8,000 statements.
+    let tried = amount(1_000, steps.len());
+    for &step in steps.sample(&mut arena.rng, tried) {
         let done = layout::take(&mut arena.connection, arena.ranking_id, number, step).await.unwrap();
         assert_eq!(done, None, "{step:?} of {players:?}");
     }

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::{TestDb, centile, next_number};
+use super::{TestDb, centile};
 
 /// The result of a command.
 #[derive(Debug)]
@@ -62,14 +62,6 @@ pub fn spawn(url: &str, arguments: &[&str]) -> Child {
     let mut command = centile();
     command.args(arguments).env("DATABASE_URL", url);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// Creates a key and returns its text. Each key has a new name, because a name can have two valid
-/// keys at most.
-pub fn make_key(url: &str, flags: &[&str]) -> String {
-    let name = format!("test {}", next_number());
-    let all: &[&str] = if flags.contains(&"--board") { &[] } else { &["--all-boards"] };
-    run_at(url, &[&["key", "create", "--name", &name], flags, all].concat()).well().trim().to_owned()
 }
 
 impl From<Output> for Ran {

@@ -32,7 +32,7 @@ pub const PATIENT: &[&str] = &["--pool-wait", "60000", "--statement-timeout", "6
 
 /// Creates a key with a role on the command line.
 pub fn key(database_url: &str, role: &str) -> String {
-    make_key(database_url, &["--role", role])
+    make_key(database_url, role, &[])
 }
 
 /// Returns a token that is cancelled after some time.
@@ -64,6 +64,8 @@ pub struct Load {
     pub may_fail: bool,
     /// Pause of each writer after a change, so that more questions are answered per change.
     pub pause: Duration,
+    /// Pause of each worker after a request, so that other tests can run meanwhile.
+    idle: Duration,
     /// A key with the role admin.
     pub key: String,
     /// Number of players.
@@ -89,6 +91,7 @@ impl Load {
             cursors: true,
             may_fail: false,
             pause: Duration::ZERO,
+            idle: Duration::from_millis(amount(40, 0)),
             key,
             players: amount(1_000, 3_000),
             client: super::client(),
@@ -128,6 +131,7 @@ impl Load {
                 let mut rng = StdRng::seed_from_u64(seed);
                 let (mut record, mut reader) = (Record::default(), Reader::default());
                 while !stop.is_cancelled() {
+                    tokio::time::sleep(load.idle).await;
                     let instance = rng.random_range(0..load.instances.len());
                     match worker {
                         0..=2 => load.write_one(&mut record, &mut rng, instance).await,

@@ -34,8 +34,8 @@ mod serve;
 pub mod verdict;
 pub mod wait;
 
-pub use command::{Ran, make_key, run, run_at, spawn};
-pub use database::{TESTING, TestDb, is_cluster, own_postgres, own_redis, redis_connection, redis_url};
+pub use command::{Ran, run, run_at, spawn};
+pub use database::{TESTING, TestDb, is_cluster, make_key, own_postgres, own_redis, redis_connection, redis_url};
 pub use import::{Files, Imported, import, import_stdin, spawn_import};
 pub use serve::{PATIENT, Serve, spawn_serve};
 

@@ -231,7 +231,7 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
         assert_eq!(refused["field"], "Idempotency-Key", "{bad}: {refused}");
     }
     // Another administrator's request is another one.
-    let admin = make_key(db.url(), &["--role", "admin"]);
+    let admin = make_key(db.url(), "admin", &[]);
     assert_eq!(create(&admin, one, &wanted).await.is(409)["code"], "too_many_keys");
 
     // The digest is forgotten after seven days, and with it the way to derive the secret.

@@ -16,7 +16,7 @@ async fn a_limited_key_changes_players_of_its_boards_only() {
     site.board(json!({}), &[("ada", 1)]).await;
     site.board(json!({"slug": "laps"}), &[]).await;
     site.post("/v1/boards/laps/scores", r#"{"user_id": "bob", "points": 1}"#).await.is(200);
-    let key = make_key(db.url(), &["--role", "server", "--board", "main"]);
+    let key = make_key(db.url(), "server", &["main"]);
     let put = async |user: &str, profile: Value, status: u16| {
         site.json(Method::PUT, &format!("/v1/users/{user}"), &key, profile.to_string()).await.is(status)
     };

@@ -28,7 +28,7 @@ async fn a_hundred_concurrent_requests_look_up_their_key_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--pool-wait", "60000", "--statement-timeout", "60"]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
-    let (pool, key) = (db.pool().await, make_key(db.url(), &["--role", "reader"]));
+    let (pool, key) = (db.pool().await, make_key(db.url(), "reader", &[]));
     let mut lock = pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE centile_store.api_keys IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
     let asks = join_all((0..100).map(|_| site.json(Method::GET, "/v1/boards/main", &key, String::new())));
@@ -65,7 +65,7 @@ async fn a_revoked_key_is_not_cached_again_by_an_earlier_look_up() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
-    let (pool, key) = (db.pool().await, make_key(db.url(), &["--role", "reader"]));
+    let (pool, key) = (db.pool().await, make_key(db.url(), "reader", &[]));
     let id = key.split('_').nth(1).unwrap();
     // A look-up of this key has taken its snapshot, and gets no row while the lock is held.
     db.execute(&format!(

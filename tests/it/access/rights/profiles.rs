@@ -14,7 +14,7 @@ async fn a_profile_says_who_may_read_it() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({"reading": "key"}), &[("ada", 5), ("bob", 6)]).await;
     let closed = Site::of(spawn_serve(&db, Some(&redis_url().await), &["--profiles", "key"]).await, db.url());
-    let reader = make_key(db.url(), &["--role", "reader", "--board", "main"]);
+    let reader = make_key(db.url(), "reader", &["main"]);
     let put = async |user: &str, reading: Value| {
         site.admin(Method::PUT, &format!("/v1/users/{user}"), json!({"reading": reading})).await
     };

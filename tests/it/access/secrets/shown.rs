@@ -229,7 +229,7 @@ async fn no_log_answer_error_or_help_contains_a_secret() {
         said: Vec::new(),
     };
     let signer = Signer::make(&db, &scene.master, &["--role", "admin"]);
-    let plain = make_key(db.url(), &["--role", "admin"]);
+    let plain = make_key(db.url(), "admin", &[]);
     let texts = [scene.master.clone(), scene.webhook_secret[6..].to_owned()];
     let others = [DATABASE_PASSWORD, WRONG_PASSWORD, REDIS_PASSWORD, &signer.secret, &plain[21..], &signer.key[21..]];
     scene.secrets.extend(others.map(str::to_owned).into_iter().chain(texts.clone()));

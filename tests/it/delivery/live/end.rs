@@ -22,7 +22,7 @@ async fn a_stream_ends_with_its_key() {
     site.board(json!({}), &[("ada", 40)]).await;
     let mut open = Stream::open(&site.serve, EVENTS, &[]).await;
     open.one("started").await;
-    let key = make_key(db.url(), &["--role", "reader"]);
+    let key = make_key(db.url(), "reader", &[]);
     let (bearer, kept) = (format!("Bearer {key}"), format!("Bearer {}", site.server_key));
     let mut with_key = Stream::open(&site.serve, EVENTS, &[("authorization", &bearer)]).await;
     let mut with_other = Stream::open(&site.serve, EVENTS, &[("authorization", &kept)]).await;

@@ -122,7 +122,7 @@ async fn each_role_may_do_what_it_is_for() {
     );
     assert_eq!(send(main, &site.admin_key).await.status, 200, "an admin may write");
 
-    let limited = make_key(db.url(), &["--role", "server", "--board", "main"]);
+    let limited = make_key(db.url(), "server", &["main"]);
     send(main, &limited).await.is(200);
     send(other, &limited).await.is(403);
     send("/v1/boards/none/scores", &limited).await.is(403);

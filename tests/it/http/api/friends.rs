@@ -126,7 +126,7 @@ async fn a_limited_key_changes_friends_of_its_players_only() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ann", 1)]).await;
     site.board(json!({"slug": "laps"}), &[("bob", 1)]).await;
-    let key = make_key(db.url(), &["--role", "server", "--board", "main"]);
+    let key = make_key(db.url(), "server", &["main"]);
     let post = async |user: &str, list: &[&str], status: u16| {
         let path = format!("/v1/users/{user}/friends");
         site.json(Method::POST, &path, &key, change("add", list).to_string()).await.is(status)
@@ -159,10 +159,10 @@ async fn friends_are_as_private_as_the_boards() {
     assert_eq!(list["data"].as_array().unwrap().len(), 3);
 
     site.admin(Method::PATCH, "/v1/boards/club", json!({"reading": "key"})).await.is(200);
-    let reader = |board: &str| make_key(db.url(), &["--role", "reader", "--board", board]);
+    let reader = |board: &str| make_key(db.url(), "reader", &[board]);
     let (main, club) = (reader("main"), reader("club"));
-    let all = make_key(db.url(), &["--role", "reader"]);
-    let limited = make_key(db.url(), &["--role", "server", "--board", "main"]);
+    let all = make_key(db.url(), "reader", &[]);
+    let limited = make_key(db.url(), "server", &["main"]);
     let get = async |path: &str, key: &str| site.json(Method::GET, path, key, String::new()).await.status;
     let (friends, private) = ("/v1/boards/main/scores?friends_of=ann", "/v1/boards/club/scores?friends_of=ann");
     crate::support::wait::until("the board is private", async || site.get(private).await.status == 401).await;

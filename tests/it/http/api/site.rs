@@ -34,7 +34,7 @@ impl Site {
 
     /// Wraps a running service on the database at `url`.
     pub fn of(serve: Serve, url: &str) -> Self {
-        Self { serve, server_key: make_key(url, &["--role", "server"]), admin_key: make_key(url, &["--role", "admin"]) }
+        Self { serve, server_key: make_key(url, "server", &[]), admin_key: make_key(url, "admin", &[]) }
     }
 
     /// Sends a request unchanged.

@@ -163,7 +163,7 @@ async fn a_limited_address_does_not_block_active_keys() {
         // First unknown, then known.
         let mut tries = 0;
         let key = loop {
-            let key = make_key(db.url(), &["--role", "reader"]);
+            let key = make_key(db.url(), "reader", &[]);
             while keyless().await != 429 {}
             let answer = with(&key).await;
             assert_eq!(answer.status, 200, "key {number}: {answer:?}");

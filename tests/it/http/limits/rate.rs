@@ -109,7 +109,7 @@ async fn each_key_has_a_rate_limit_across_addresses() {
     let flags = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let site = Site::start(&db, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
     site.board(json!({"reading": "key"}), &[]).await;
-    let keys = [make_key(db.url(), &["--role", "reader"]), make_key(db.url(), &["--role", "reader"])];
+    let keys = [make_key(db.url(), "reader", &[]), make_key(db.url(), "reader", &[])];
     for (place, key) in keys.iter().enumerate() {
         let began = Instant::now();
         let mut through = 0;

@@ -111,7 +111,7 @@ async fn a_board_that_needs_a_key_has_no_page_without_one() {
     assert!(!answer.text.contains("ada") && !answer.text.contains("Hidden"), "{}", answer.text);
     let home = page(&site, "/").await;
     assert!(!home.contains("Hidden") && home.contains("There are no public boards yet"), "{home}");
-    let reader = format!("Bearer {}", make_key(db.url(), &["--role", "reader", "--board", "main"]));
+    let reader = format!("Bearer {}", make_key(db.url(), "reader", &["main"]));
     let answer = site.send(Method::GET, "/boards/main", &[("authorization", &reader)], String::new()).await;
     assert_eq!(rows(&answer.text, "top").len(), 1, "{}", answer.text);
 }

@@ -92,7 +92,7 @@ async fn requests_and_answers_use_tls() {
     let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     run(&db, &["board", "create", "main"]).well();
     let serve = serve(&db, &authority_files, &[]).await;
-    let (ca, key) = (authority_files.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
+    let (ca, key) = (authority_files.file("ca.pem"), make_key(db.url(), "server", &[]));
     let (authorization, scores) = (format!("Authorization: Bearer {key}"), serve.at("/v1/boards/main/scores"));
 
     // Two requests on one connection, with each TLS version. The service does not offer HTTP/2,
@@ -321,7 +321,7 @@ async fn a_request_behind_an_unread_answer_is_read_later() {
     let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     run(&db, &["board", "create", "main"]).well();
     let serve = serve(&db, &authority_files, &["--workers", "1", "--client-timeout", "60"]).await;
-    let key = make_key(db.url(), &["--role", "server"]);
+    let key = make_key(db.url(), "server", &[]);
     let ca = authority_files.file("ca.pem");
     let (authorization, event) = (format!("Authorization: Bearer {key}"), r#"{"user_id":"ada","points":1}"#);
     let scores = serve.at("/v1/boards/main/scores");

@@ -51,7 +51,7 @@ struct Game<'a> {
 async fn changes_of_friends_match_a_model() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
-    let operations = amount(1_500, 10_000);
+    let operations = amount(1_000, 10_000);
     for seed in seeds(1) {
         let _named = Reproducible(seed);
         let mut game = Game::start(&db, &pair, seed).await;

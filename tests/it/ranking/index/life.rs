@@ -88,7 +88,7 @@ async fn a_restore_to_another_epoch_is_answered_at_once() {
         score(&db, &mut sums, "p7", 11).await;
         shows(&site, &sums).await;
         // The restored data lack the keys from before the restore.
-        let key = make_key(db.url(), &["--role", "server"]);
+        let key = make_key(db.url(), "server", &[]);
         let event = json!({"user_id": "p8", "points": 2}).to_string();
         site.json(Method::POST, "/v1/boards/main/scores", &key, event).await.is(200);
         sums.add("p8", 2);
