@@ -280,7 +280,7 @@ fn describe() {
     describe_histogram!(BATCH_TIME, "Time of a batch in PostgreSQL, including its commit.");
     describe_gauge!("centile_queue_events", "Events queued or being written.");
     describe_gauge!("centile_postgres_connections", "Connections to PostgreSQL, by pool and state.");
-    describe_gauge!("centile_redis_breaker_open", "1 while Redis is skipped because it does not answer.");
+    describe_gauge!("centile_redis_unreachable", "1 while Redis is skipped because it does not answer.");
     describe_counter!(READS, "Reads of cacheable data, by kind and origin.");
     describe_histogram!(TOP_AGE, "Age of a served top since it was last known to be current.");
     describe_counter!(SHARED_READS, "Reads of the shared cache, by kind and result.");
