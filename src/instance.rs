@@ -80,11 +80,11 @@ impl Instance {
         let store = Store::new(settings)?;
         store.find_primary().await;
         let owners = store.find_owners().await;
+        let (background, master_keys) = (Background::default(), settings.master_keys.clone());
         let cache = match &settings.redis_url {
-            Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix)?,
+            Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix, &background)?,
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
-        let (background, master_keys) = (Background::default(), settings.master_keys.clone());
         let boards = Arc::new(Boards::new(store.clone(), settings.pool_wait));
         let rankings = |store| {
             let (memory, timeout) = (settings.index_memory, settings.pool_wait);

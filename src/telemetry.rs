@@ -280,19 +280,19 @@ fn describe() {
     describe_histogram!(BATCH_TIME, "Time of a batch in PostgreSQL, including its commit.");
     describe_gauge!("centile_queue_events", "Events queued or being written.");
     describe_gauge!("centile_postgres_connections", "Connections to PostgreSQL, by pool and state.");
-    describe_gauge!("centile_redis_breaker_open", "1 while Redis is skipped because it does not answer.");
+    describe_gauge!("centile_redis_unreachable", "1 while Redis is skipped because it does not answer.");
     describe_counter!(READS, "Reads of cacheable data, by kind and origin.");
     describe_histogram!(TOP_AGE, "Age of a served top since it was last known to be current.");
     describe_counter!(SHARED_READS, "Reads of the shared cache, by kind and result.");
     describe_counter!("centile_shared_cache_failures_total", "Failed calls of the shared cache, by reason.");
     describe_gauge!(
         SKEW,
-        "Players of the fullest bucket, in units of a hundredth of its ranking's players (at least 1,000). Maximum over rankings."
+        "Players of the fullest bucket, divided by a hundredth of its ranking's players or by 1,000, whichever is larger. Maximum over rankings."
     );
     describe_counter!(COUNT_DIFFERENCES, "Wrong counts of players found by this process.");
     describe_counter!(
         SUMS_LIMITED,
-        "Players whose sum in a rolling window that this process filled lies beyond 64 bits."
+        "Players whose sum lies beyond 64 bits in a rolling window that this process filled."
     );
     describe_counter!(ROWS_MOVED, "Rows moved between buckets by this process.");
     describe_counter!(PERIODS_CLOSED, "Periods closed by this process.");
@@ -320,7 +320,7 @@ fn describe() {
         ("centile_live_rows", "Live rows of the same tables."),
         ("centile_oldest_snapshot_age_seconds", "Age of the oldest visible transaction that keeps dead rows."),
         ("centile_relations", "Tables and archives, which pg_dump locks all at once."),
-        ("centile_relations_limit", "Locks that PostgreSQL's lock table has room for."),
+        ("centile_relations_limit", "Maximum number of locks in PostgreSQL's lock table."),
         ("centile_user_id", "Highest internal id of a player."),
         ("centile_user_id_limit", "Highest internal id that a rank index can hold."),
         ("centile_quarantine_waiting", "Events in quarantine that wait for a decision."),

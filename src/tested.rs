@@ -16,7 +16,7 @@ use crate::{
     store::Store,
 };
 
-pub use crate::scoring::write::Submitted;
+pub use crate::{background::Background, scoring::write::Submitted};
 
 /// Writes batches to a database.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use std::{
 
 use moka::Expiry;
 
-use crate::{Result, cache::remote::Remote, telemetry};
+use crate::{Result, background::Background, cache::remote::Remote, telemetry};
 
 /// Maximum bytes of a stored value, including its key and frame. A longer value is not from
 /// Centile.
@@ -67,9 +67,8 @@ enum Failure {
     Mismatch,
     /// The value is too long to store.
     TooLong,
-    /// The breaker is open, so Redis was not called: it did not answer the last call, or is not
-    /// connected yet.
-    BreakerOpen,
+    /// Redis was not called: it did not answer the last call, or is not connected yet.
+    Skipped,
 }
 
 /// Counts of calls since the start.
@@ -91,8 +90,8 @@ pub struct CacheCounts {
     pub mismatches: u64,
     /// Values that were too long to store.
     pub too_long: u64,
-    /// Calls that were skipped because the breaker was open.
-    pub breaker_open: u64,
+    /// Calls that were skipped because Redis had not answered.
+    pub skipped: u64,
 }
 
 /// Counters behind [`CacheCounts`].
@@ -106,7 +105,7 @@ struct Counters {
     refusals: AtomicU64,
     mismatches: AtomicU64,
     too_long: AtomicU64,
-    breaker_open: AtomicU64,
+    skipped: AtomicU64,
 }
 
 impl Cache {
@@ -129,9 +128,14 @@ impl Cache {
     /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's
     /// by default. [`Error::Invalid`](crate::Error::Invalid) if the file cannot be read or `url` is
     /// not a Redis URL. The message does not repeat the URL.
-    pub fn redis(url: &str, authorities: Option<&Path>, prefix: impl Into<String>) -> Result<Self> {
+    pub fn redis(
+        url: &str,
+        authorities: Option<&Path>,
+        prefix: impl Into<String>,
+        background: &Background,
+    ) -> Result<Self> {
         let prefix = prefix.into();
-        let remote = Remote::new(url, authorities, prefix.clone())?;
+        let remote = Remote::new(url, authorities, prefix.clone(), background.clone())?;
         Ok(Self::new(prefix, Backend::Redis(remote)))
     }
 
@@ -213,12 +217,11 @@ impl Cache {
     pub async fn is_reachable(&self) -> bool {
         match &self.0.backend {
             Backend::InProcess(_) => true,
-            Backend::Redis(remote) => remote.ping().await,
+            Backend::Redis(remote) => remote.answers().await,
         }
     }
 
-    /// Waits until Redis is connected, or an attempt to connect has failed, which takes a few seconds
-    /// at most.
+    /// Waits until Redis is connected, or an attempt to connect has failed: three seconds at most.
     pub async fn connected(&self) {
         if let Backend::Redis(remote) = &self.0.backend {
             remote.checked().await;
@@ -233,7 +236,7 @@ impl Cache {
 
     /// Returns whether Redis is skipped because it does not answer.
     #[must_use]
-    pub fn is_breaker_open(&self) -> bool {
+    pub fn is_down(&self) -> bool {
         match &self.0.backend {
             Backend::InProcess(_) => false,
             Backend::Redis(remote) => remote.is_down(),
@@ -259,7 +262,7 @@ impl Counters {
             Failure::Refused => &self.refusals,
             Failure::Mismatch => &self.mismatches,
             Failure::TooLong => &self.too_long,
-            Failure::BreakerOpen => &self.breaker_open,
+            Failure::Skipped => &self.skipped,
         });
     }
 
@@ -274,7 +277,7 @@ impl Counters {
             refusals: read(&self.refusals),
             mismatches: read(&self.mismatches),
             too_long: read(&self.too_long),
-            breaker_open: read(&self.breaker_open),
+            skipped: read(&self.skipped),
         }
     }
 }
@@ -313,7 +316,7 @@ mod tests {
         assert_eq!(cache.clone().get(&user("ann")).await.as_deref(), Some(&b"second"[..]));
         assert_eq!(cache.get(&user("bob")).await, None);
         assert_eq!(cache.counts(), CacheCounts { hits: 1, misses: 2, puts: 2, ..CacheCounts::default() });
-        assert!(cache.is_reachable().await && !cache.is_breaker_open());
+        assert!(cache.is_reachable().await && !cache.is_down());
     }
 
     #[tokio::test]

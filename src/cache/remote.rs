@@ -1,23 +1,28 @@
 //! The cache in Redis.
 //!
-//! Calls borrow connections from a pool, and a background task opens them. So no call waits for a
-//! connection to open. After a call without an answer, all calls are skipped until the task has
-//! checked the connections.
+//! All calls share a connection, which a background task opens. So no call waits for a connection
+//! to open, or to become free. After a call without an answer, all calls are skipped until the task
+//! has checked the connection.
 //!
-//! Each connection is multiplexed: Redis answers requests in order, and the answer to a dropped
-//! call is read and discarded. So a connection stays usable after a call that timed out. The pool
-//! pings a connection before it lends it, and drops one that does not answer.
+//! The connection is multiplexed: Redis answers requests in order, and the answer to a dropped call
+//! is read and discarded. So the connection stays usable after a call that timed out.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
-
-use deadpool_redis::{
-    Manager, Pool, Runtime, Timeouts,
-    redis::{
-        AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo as _, RedisError,
-        TlsCertificates, cmd,
+use std::{
+    fs,
+    panic::AssertUnwindSafe,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
-use futures::future::join_all;
+
+use futures::FutureExt as _;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo as _, RedisError, TlsCertificates,
+    aio::MultiplexedConnection, cmd,
+};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -25,28 +30,21 @@ use tokio::{
 
 use crate::{
     Error, Result,
+    background::Background,
     cache::{Failure, MAX_BYTES},
 };
 
-/// Connections of the pool. A call takes one for two round trips.
-const CONNECTIONS: usize = 8;
-
-/// Timeout of a call, including the wait for a connection and its ping.
+/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Timeout for opening a connection, including TLS and authentication.
+/// Timeout for opening the connection, including TLS and authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Maximum wait for a check: a ping of the present connection, then a new one and its ping.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Milliseconds between two checks of a Redis that does not answer.
 const PAUSE_MS: u64 = 1_000;
-
-/// Timeouts of a call. It opens no connection.
-const LENDING: Timeouts =
-    Timeouts { wait: Some(CALL_TIMEOUT), create: Some(Duration::ZERO), recycle: Some(CALL_TIMEOUT) };
-
-/// Timeouts of the background task.
-const OPENING: Timeouts =
-    Timeouts { wait: Some(CONNECT_TIMEOUT), create: Some(CONNECT_TIMEOUT), recycle: Some(CALL_TIMEOUT) };
 
 /// Keys that one SCAN inspects, which takes less than a millisecond of the server's time.
 const SCAN_COUNT: u32 = 1_000;
@@ -54,20 +52,36 @@ const SCAN_COUNT: u32 = 1_000;
 /// A Redis server that may be unreachable at any time.
 #[derive(Debug)]
 pub(super) struct Remote {
-    pool: Pool,
+    client: Client,
     prefix: String,
+    background: Background,
     state: watch::Sender<State>,
+    reads: Kind,
+    writes: Kind,
 }
 
 /// Whether calls go to Redis. While they do not, a background task runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 enum State {
-    /// Calls go to Redis.
-    Up,
-    /// The connections are checked for the first time, or since a call without an answer.
+    /// Calls use this connection.
+    Up(MultiplexedConnection),
+    /// Redis is checked for the first time, or since a call without an answer.
     Checking,
     /// The last check failed. The task repeats it.
     Down,
+}
+
+/// A kind of commands. Redis may refuse one kind only: when it is full, it refuses writes.
+#[derive(Debug)]
+struct Kind {
+    name: &'static str,
+    is_refused: AtomicBool,
+}
+
+impl Kind {
+    fn new(name: &'static str) -> Self {
+        Self { name, is_refused: AtomicBool::new(false) }
+    }
 }
 
 impl Remote {
@@ -76,27 +90,29 @@ impl Remote {
     /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's
     /// by default. [`Error::Invalid`] if the file cannot be read or `url` is not a Redis URL. The
     /// message does not repeat the URL, which may hold a password.
-    pub(super) fn new(url: &str, authorities: Option<&Path>, prefix: String) -> Result<Arc<Self>> {
+    pub(super) fn new(
+        url: &str,
+        authorities: Option<&Path>,
+        prefix: String,
+        background: Background,
+    ) -> Result<Arc<Self>> {
         let root_cert = authorities.map(fs::read).transpose();
         let root_cert = root_cert.map_err(|error| Error::invalid("REDIS_CA", format!("cannot be read: {error}")))?;
         // Check the URL first, so that a bad URL is not reported as a bad certificate.
         let refused =
             |_| Error::invalid("REDIS_URL", "must be a Redis URL such as redis://host:6379/0, or rediss:// for TLS");
-        let mut address = url.into_connection_info().map_err(refused)?;
-        if root_cert.is_some() {
+        let address = url.into_connection_info().map_err(refused)?;
+        let client = if root_cert.is_some() {
             let client = Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert });
-            let client = client.map_err(|_| {
+            client.map_err(|_| {
                 Error::invalid("REDIS_CA", "must be a file of PEM certificates, and needs a rediss:// URL")
-            })?;
-            address = client.get_connection_info().clone();
-        }
-        // The pool and `call` have the timeouts.
-        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-        let manager = Manager::new_with_config(address, config).map_err(refused)?;
-        let pool = Pool::builder(manager).max_size(CONNECTIONS).runtime(Runtime::Tokio1).build();
-        let pool = pool.map_err(|error| Error::Internal(format!("no pool for Redis: {error}")))?;
-        let remote = Arc::new(Self { pool, prefix, state: watch::Sender::new(State::Checking) });
-        remote.check();
+            })?
+        } else {
+            Client::open(address).map_err(refused)?
+        };
+        let (state, reads, writes) = (watch::Sender::new(State::Checking), Kind::new("reads"), Kind::new("writes"));
+        let remote = Arc::new(Self { client, prefix, background, state, reads, writes });
+        remote.check(None);
         Ok(remote)
     }
 
@@ -104,7 +120,7 @@ impl Remote {
     pub(super) async fn get(self: &Arc<Self>, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         // GETRANGE limits the transfer if another program stored a larger value. It returns an
         // empty string for an absent key; no frame is empty.
-        let bytes: Vec<u8> = self.call(cmd("GETRANGE").arg(key).arg(0).arg(MAX_BYTES)).await?;
+        let bytes: Vec<u8> = self.call(&self.reads, cmd("GETRANGE").arg(key).arg(0).arg(MAX_BYTES)).await?;
         match bytes.len() {
             0 => Ok(None),
             length if length > MAX_BYTES => Err(Failure::Mismatch),
@@ -114,7 +130,7 @@ impl Remote {
 
     /// Stores `bytes` under `key` for `lifetime`, replacing any value.
     pub(super) async fn put(self: &Arc<Self>, key: &str, bytes: &[u8], lifetime: Duration) -> Result<(), Failure> {
-        self.call(cmd("SET").arg(key).arg(bytes).arg("EX").arg(lifetime.as_secs())).await
+        self.call(&self.writes, cmd("SET").arg(key).arg(bytes).arg("EX").arg(lifetime.as_secs())).await
     }
 
     /// Removes every key that matches `pattern`, in steps of [`SCAN_COUNT`]. Waits for a check in
@@ -125,9 +141,9 @@ impl Remote {
         loop {
             let mut scan = cmd("SCAN");
             scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
-            let (next, keys): (u64, Vec<Vec<u8>>) = self.call(&scan).await?;
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.call(&self.reads, &scan).await?;
             if !keys.is_empty() {
-                self.call::<u64>(cmd("UNLINK").arg(keys)).await?;
+                self.call::<u64>(&self.writes, cmd("UNLINK").arg(keys)).await?;
             }
             if next == 0 {
                 return Ok(());
@@ -136,66 +152,89 @@ impl Remote {
         }
     }
 
-    /// Returns whether Redis answers now.
-    pub(super) async fn ping(self: &Arc<Self>) -> bool {
-        timeout(CALL_TIMEOUT, self.checked()).await.is_ok() && self.call::<String>(&cmd("PING")).await.is_ok()
+    /// Returns whether Redis answers a read now.
+    pub(super) async fn answers(self: &Arc<Self>) -> bool {
+        timeout(CALL_TIMEOUT, self.checked()).await.ok();
+        self.get(&format!("{}:", self.prefix)).await.is_ok()
     }
 
     /// Returns whether calls are skipped because Redis does not answer.
     pub(super) fn is_down(&self) -> bool {
-        *self.state.borrow() == State::Down
+        matches!(*self.state.borrow(), State::Down)
     }
 
     /// Waits for the end of a check in progress.
     pub(super) async fn checked(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.state.subscribe().wait_for(|state| *state != State::Checking).await;
+        let mut state = self.state.subscribe();
+        timeout(CHECK_TIMEOUT, state.wait_for(|state| !matches!(state, State::Checking))).await.ok();
     }
 
     /// Runs a command, if Redis answered the last one.
-    async fn call<T: FromRedisValue>(self: &Arc<Self>, command: &Cmd) -> Result<T, Failure> {
-        if *self.state.borrow() != State::Up {
-            return Err(Failure::BreakerOpen);
-        }
-        // Boxed, because the pool's future takes 29 kB, and every read would have room for it.
-        let failure = match timeout(CALL_TIMEOUT, Box::pin(self.query(command))).await {
-            Ok(Ok(value)) => return Ok(value),
+    async fn call<T: FromRedisValue>(self: &Arc<Self>, kind: &Kind, command: &Cmd) -> Result<T, Failure> {
+        let State::Up(mut connection) = self.state.borrow().clone() else { return Err(Failure::Skipped) };
+        let failure = match timeout(CALL_TIMEOUT, command.query_async(&mut connection)).await {
+            Ok(Ok(value)) => {
+                self.record_refusal(kind, None);
+                return Ok(value);
+            }
             // The server works, but the value has another type.
             Ok(Err(error)) if error.code() == Some("WRONGTYPE") => return Err(Failure::Mismatch),
-            Ok(Err(error)) if is_refusal(&error) => return Err(Failure::Refused),
+            Ok(Err(error)) if is_refusal(&error) => {
+                self.record_refusal(kind, Some(&error));
+                return Err(Failure::Refused);
+            }
             Ok(Err(_)) => Failure::Connection,
             Err(_) => Failure::Timeout,
         };
         let was_up = self.state.send_if_modified(|state| {
-            let was_up = *state == State::Up;
+            let was_up = matches!(state, State::Up(_));
             if was_up {
                 *state = State::Checking;
             }
             was_up
         });
         if was_up {
-            self.check();
+            self.check(Some(connection));
         }
         Err(failure)
     }
 
-    /// Starts to check the connections, until Redis answers.
-    fn check(self: &Arc<Self>) {
+    /// Logs when Redis begins or ceases to refuse commands of this kind.
+    fn record_refusal(&self, kind: &Kind, refusal: Option<&RedisError>) {
+        let Kind { name, is_refused } = kind;
+        if is_refused.swap(refusal.is_some(), Ordering::Relaxed) == refusal.is_some() {
+            return;
+        }
+        let prefix = &self.prefix;
+        if let Some(reason) = refusal {
+            tracing::warn!(%prefix, %reason, "cache {prefix}: Redis refuses {name}");
+        } else {
+            tracing::info!(%prefix, "cache {prefix}: Redis accepts {name} again");
+        }
+    }
+
+    /// Starts to check Redis, until it answers. `connection` is the present one.
+    fn check(self: &Arc<Self>, mut connection: Option<MultiplexedConnection>) {
         let remote = Arc::downgrade(self);
-        tokio::spawn(async move {
+        self.background.spawn(async move {
             while let Some(remote) = remote.upgrade() {
-                let (answer, prefix) = (remote.connect().await, &remote.prefix);
-                let state = if answer.is_ok() { State::Up } else { State::Down };
-                let before = remote.state.send_replace(state);
-                match answer {
-                    Ok(()) if before == State::Down => tracing::info!(%prefix, "cache {prefix}: Redis answers again"),
-                    Err(reason) if before == State::Checking => tracing::warn!(
+                // No other task would continue after a panic.
+                let checking = AssertUnwindSafe(remote.connect(connection.take())).catch_unwind();
+                let answer = checking.await.unwrap_or_else(|_| Err("the check panicked".to_owned()));
+                let (state, reason) = match answer {
+                    Ok(connection) => (State::Up(connection), None),
+                    Err(reason) => (State::Down, Some(reason)),
+                };
+                let (before, prefix) = (remote.state.send_replace(state), &remote.prefix);
+                match (before, &reason) {
+                    (State::Down, None) => tracing::info!(%prefix, "cache {prefix}: Redis answers again"),
+                    (State::Checking, Some(reason)) => tracing::warn!(
                         %prefix, pause_ms = PAUSE_MS, %reason,
                         "cache {prefix}: Redis does not answer; skipping it, with a retry every {PAUSE_MS} ms"
                     ),
-                    Ok(()) | Err(_) => {}
+                    _ => {}
                 }
-                if state == State::Up {
+                if reason.is_none() {
                     return;
                 }
                 drop(remote);
@@ -204,28 +243,29 @@ impl Remote {
         });
     }
 
-    /// Checks all connections, opens missing ones, and pings Redis as a call does.
-    async fn connect(&self) -> Result<(), String> {
-        // All at once, so that each is a different one.
-        let opened = join_all((0..CONNECTIONS).map(|_| self.pool.timeout_get(&OPENING))).await;
-        if let Some(Err(error)) = opened.iter().find(|_| opened.iter().all(Result::is_err)) {
-            return Err(error.to_string());
+    /// Returns the present connection if it answers a ping, otherwise a new one.
+    async fn connect(&self, present: Option<MultiplexedConnection>) -> Result<MultiplexedConnection, String> {
+        if let Some(mut present) = present
+            && ping(&mut present).await.is_ok()
+        {
+            return Ok(present);
         }
-        drop(opened);
-        match timeout(CALL_TIMEOUT, self.query::<String>(&cmd("PING"))).await {
-            Ok(Ok(answer)) if answer == "PONG" => Ok(()),
-            Ok(Ok(_)) => Err("it answers something else".to_owned()),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {} ms", CALL_TIMEOUT.as_millis())),
-        }
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(None);
+        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
+        let mut connection = connection.map_err(|error| error.to_string())?;
+        ping(&mut connection).await?;
+        Ok(connection)
     }
+}
 
-    /// Runs a command on an open connection.
-    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisError> {
-        let connection = self.pool.timeout_get(&LENDING).await;
-        let mut connection =
-            connection.map_err(|error| RedisError::from((ErrorKind::Io, "no connection", error.to_string())))?;
-        command.query_async(&mut connection).await
+/// Returns the reason if Redis does not answer a ping.
+async fn ping(connection: &mut MultiplexedConnection) -> Result<(), String> {
+    match timeout(CALL_TIMEOUT, cmd("PING").query_async::<String>(connection)).await {
+        Ok(Ok(answer)) if answer == "PONG" => Ok(()),
+        Ok(Ok(_)) => Err("it answers something else".to_owned()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer within {} ms", CALL_TIMEOUT.as_millis())),
     }
 }
 
@@ -241,7 +281,9 @@ mod tests {
     #[test]
     fn the_error_for_a_bad_url_does_not_repeat_it() {
         for url in ["", "nonsense", "http://:sesame@host", "redis://:sesame@host:port", "rediss://:sesame@host:port"] {
-            let error = Remote::new(url, None, "p".to_owned()).map(|_| ()).map_err(|error| error.to_string());
+            let error = Remote::new(url, None, "p".to_owned(), Background::default())
+                .map(|_| ())
+                .map_err(|error| error.to_string());
             assert!(error.as_ref().is_err_and(|text| text.starts_with("REDIS_URL: ")), "{url}: {error:?}");
             assert!(error.is_err_and(|text| !text.contains("sesame")), "{url}");
         }

@@ -248,8 +248,6 @@ async fn with_instance<T>(config: &Config, job: impl AsyncFnOnce(&Instance) -> R
 async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
     check_url(settings.database_url.as_str()).await?;
     let instance = Instance::connect(settings).await?;
-    // A command reads and writes Redis only once.
-    instance.cache.connected().await;
     let result = job(&instance).await;
     instance.shut_down().await;
     result

@@ -58,6 +58,8 @@ pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
             Some(board) => Some(boards::find(&instance.boards, board).await?),
             None => None,
         };
+        // Counts in Redis are read only once.
+        instance.cache.connected().await;
         verify::verify(&instance.store, &instance.cache, board.as_deref(), verify.period.as_ref(), depth, |checked| {
             tally.add(&checked);
         })

@@ -50,14 +50,14 @@ pub async fn render(instance: &Instance) -> Result<String> {
     for (pool, state, connections) in instance.store.connections() {
         gauge!("centile_postgres_connections", "pool" => pool, "state" => state).set(f64::from(connections));
     }
-    gauge!("centile_redis_breaker_open").set(if instance.cache.is_breaker_open() { 1.0 } else { 0.0 });
+    gauge!("centile_redis_unreachable").set(if instance.cache.is_down() { 1.0 } else { 0.0 });
     let cache = instance.cache.counts();
     for (reason, count) in [
         ("timeout", cache.timeouts),
         ("connection_failure", cache.connection_failures),
         ("refusal", cache.refusals),
         ("mismatch", cache.mismatches),
-        ("breaker_open", cache.breaker_open),
+        ("skipped", cache.skipped),
         ("too_long", cache.too_long),
     ] {
         counter!("centile_shared_cache_failures_total", "reason" => reason).absolute(count);

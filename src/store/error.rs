@@ -1,6 +1,6 @@
 //! Maps database errors to the service's errors.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
@@ -104,6 +104,8 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         let sqlx::Error::Database(database) = &error else {
             return match error {
+                // `store::pool` has opened another connection meanwhile.
+                sqlx::Error::Io(ref cause) if cause.kind() == io::ErrorKind::ResourceBusy => busy(&error),
                 sqlx::Error::Io(_)
                 | sqlx::Error::Tls(_)
                 | sqlx::Error::Protocol(_)
@@ -168,11 +170,13 @@ impl From<sqlx::Error> for Error {
                 tracing::warn!(error = message, "PostgreSQL cancelled a transaction");
                 Self::unavailable(Code::ConcurrentChange, "the request conflicted with another session; retry")
             }
-            // A statement timeout, or no connection slot is free.
-            "57014" | "53300" => busy(&error),
-            // Connection failures, out of resources, shutdown and start; a read-only server after a
-            // failover, an idle-in-transaction timeout.
-            code if ["08", "53", "57"].contains(&&code[..2.min(code.len())]) || ["25006", "25P03"].contains(&code) => {
+            // A statement timeout.
+            "57014" => busy(&error),
+            // No connection slot, memory or disk space is free, or a limit is exceeded.
+            code if code.starts_with("53") => busy(&error),
+            // Connection failures, shutdown and start; a read-only server after a failover, an
+            // idle-in-transaction timeout.
+            code if ["08", "57"].contains(&&code[..2.min(code.len())]) || ["25006", "25P03"].contains(&code) => {
                 unavailable(&error)
             }
             // Citus lost the connection to another server of a cluster.

@@ -38,6 +38,12 @@ const PONG_WITHIN: Duration = Duration::from_secs(2);
 /// How long a successful attempt to connect proves that PostgreSQL is reachable.
 const REACHABLE_FOR: Duration = Duration::from_secs(1);
 
+/// Maximum wait for other callers' attempts to connect: the one in progress, and the next one.
+const ATTEMPTS_WAIT: Duration = Duration::from_secs(6);
+
+/// Message of a statement that took too long.
+const NO_ANSWER: &str = "a statement was not answered";
+
 /// A pool of connections, some of which may be preferred.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
@@ -139,7 +145,7 @@ fn silent(what: &'static str) -> sqlx::Error {
 impl Pool {
     /// Creates a pool of the connections `others`, whose statements time out after `limit`.
     pub(super) fn new(others: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
-        let attempts = Arc::new(SingleFlightCache::new(PONG_WITHIN, REACHABLE_FOR));
+        let attempts = Arc::new(SingleFlightCache::new(ATTEMPTS_WAIT, REACHABLE_FOR));
         Self { preferred: None, others, limit, last_loss, attempts }
     }
 
@@ -179,12 +185,18 @@ impl Pool {
             }
         }
         match self.others.acquire().await {
-            // Otherwise all connections are busy.
-            Err(sqlx::Error::PoolTimedOut) if !self.is_reachable().await => {
-                Err(silent("no connection could be opened"))
-            }
+            Err(sqlx::Error::PoolTimedOut) => Err(self.timed_out("no connection was free").await),
             acquired => acquired,
         }
+    }
+
+    /// Returns the error of a wait that has ended without a result. PostgreSQL is unreachable, or
+    /// only busy.
+    async fn timed_out(&self, what: &'static str) -> sqlx::Error {
+        // Boxed, because every statement would have room for this future.
+        let is_reachable = Box::pin(self.is_reachable()).await;
+        let kind = if is_reachable { io::ErrorKind::ResourceBusy } else { io::ErrorKind::TimedOut };
+        sqlx::Error::Io(io::Error::new(kind, what))
     }
 
     /// Runs a statement on one of the connections, and collects all its results.
@@ -199,7 +211,7 @@ impl Pool {
     /// when it returns.
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = self.acquire().await?;
-        Ok(Session { connection, limit: self.limit, last_loss: self.last_loss.clone(), is_in_transaction: false })
+        Ok(Session { connection, pool: self.clone(), is_in_transaction: false })
     }
 
     /// Opens further connections with these options.
@@ -229,8 +241,7 @@ impl Pool {
 #[derive(Debug)]
 pub(super) struct Session {
     connection: PoolConnection<Postgres>,
-    limit: Duration,
-    last_loss: LastLoss,
+    pool: Pool,
     is_in_transaction: bool,
 }
 
@@ -270,27 +281,28 @@ impl Session {
     /// Runs statements without parameters in one round trip.
     async fn run(&mut self, statements: String) -> sqlx::Result<()> {
         let running = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(statements)));
-        let ran = timeout(self.limit, running).await.map(|ran| ran.inspect_err(|error| self.last_loss.note(error)));
-        ran.unwrap_or_else(|_| Err(silent("a statement was not answered"))).map(drop)
+        match timeout(self.pool.limit, running).await {
+            Ok(ran) => ran.inspect_err(|error| self.pool.last_loss.note(error)).map(drop),
+            Err(_) => Err(self.pool.timed_out(NO_ANSWER).await),
+        }
     }
 
     async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &mut self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let Self { connection, limit, last_loss, .. } = self;
-        let steps = timeout(*limit, connection.fetch_many(query).try_collect()).await;
-        if let Ok(Err(sqlx::Error::Database(error))) = &steps
+        let Self { connection, pool, .. } = self;
+        let Ok(steps) = timeout(pool.limit, connection.fetch_many(query).try_collect()).await else {
+            return Err(pool.timed_out(NO_ANSWER).await);
+        };
+        if let Err(sqlx::Error::Database(error)) = &steps
             && has_other_columns(error.as_ref())
         {
             // A migration has changed the result columns. Another connection prepares the statement
             // again.
             connection.close_on_drop();
         }
-        if let Ok(Err(error)) = &steps {
-            last_loss.note(error);
-        }
-        steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
+        steps.inspect_err(|error| pool.last_loss.note(error))
     }
 }
 
@@ -351,5 +363,38 @@ impl<'p> Executor<'p> for &'p Pool {
         'p: 'e,
     {
         Box::pin(async move { self.acquire().await?.describe(sql).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+    use sqlx::postgres::PgSslMode;
+    use tokio::{io::AsyncWriteExt as _, net::TcpListener, time::sleep};
+
+    use super::*;
+
+    /// PostgreSQL's answer to a connection for which it has no slot.
+    const FULL: &[u8] = b"E\0\0\0\x20SFATAL\0VFATAL\0C53300\0Mfull\0\0";
+
+    /// The first attempt to connect gets no answer, and the second one a late one.
+    #[tokio::test]
+    async fn callers_wait_for_the_attempt_after_the_one_in_progress() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(listener.local_addr()?.port());
+        let options = options.username("nobody").ssl_mode(PgSslMode::Disable);
+        let others = PgPoolOptions::new().connect_lazy_with(options);
+        let pool = Pool::new(others, Duration::from_secs(1), LastLoss::default());
+        let server = async {
+            let _silent = listener.accept().await?;
+            let (mut late, _) = listener.accept().await?;
+            sleep(Duration::from_millis(200)).await;
+            late.write_all(FULL).await?;
+            Ok::<_, io::Error>(late)
+        };
+        let callers = join_all((0..3).map(|_| pool.is_reachable()));
+        let (callers, _late) = tokio::join!(callers, server);
+        assert_eq!(callers, [false, true, true]);
+        Ok(())
     }
 }

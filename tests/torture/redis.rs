@@ -1,8 +1,10 @@
 //! Redis is killed, emptied, frozen, and answers garbage: no answer is wrong, and none waits for
 //! Redis.
 //!
-//! PostgreSQL vacuums as in production, so that only Redis differs between the phases. Without that,
-//! dead rows make reads of the last phases twenty times as slow as those of the first.
+//! Only Redis may differ between the phases, but the tests' shared PostgreSQL never vacuums: dead
+//! rows made reads of the last phases twenty times as slow as those of the first. So the trial has a
+//! server of its own. That looks for tables to vacuum every two seconds. The default is a minute,
+//! which is too long for phases of 15 seconds.
 
 use std::{
     net::Ipv4Addr,
@@ -40,8 +42,8 @@ const PREFIX: &str = "trial:";
 const PHASE_DURATION: Duration = Duration::from_secs(15);
 /// Time for which Redis is frozen.
 const FROZEN: Duration = Duration::from_mins(1);
-/// Time within which the breaker must open.
-const BREAKER_OPENS_WITHIN: Duration = Duration::from_secs(1);
+/// Time within which instances must begin to skip Redis.
+const SKIPPED_WITHIN: Duration = Duration::from_secs(1);
 /// Allowed latency, as a multiple of the latency without faults.
 const MAX_SLOWDOWN: f64 = 3.0;
 
@@ -163,7 +165,7 @@ async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     let (_, normal) = reads(&record, from, to);
     trial.saw(format!("p99 of reads {normal:.0} ms"));
     for (name, from, to) in phases {
-        let (count, p99) = reads(&record, from + BREAKER_OPENS_WITHIN, to);
+        let (count, p99) = reads(&record, from + SKIPPED_WITHIN, to);
         trial.expect(count > 0 && p99 <= MAX_SLOWDOWN * normal, format!("{name} {p99:.0} ms"));
     }
     verdict.expect_right("Redis fails");

@@ -275,9 +275,9 @@ fn record_outage(feed: &Feed, began_at: Instant, last_success: Option<Instant>, 
             true
         }
         _ => {
-            *latest = Some(Err(error));
+            *latest = Some(Err(error.clone()));
             true
         }
     });
-    feed.last_poll.send_replace(Some((began_at, Ok(()))));
+    feed.last_poll.send_replace(Some((began_at, Err(error))));
 }

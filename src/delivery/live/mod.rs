@@ -213,7 +213,7 @@ struct Feed {
     /// Notified when the interests change.
     interests_changed: Notify,
     latest: watch::Sender<LatestSnapshot>,
-    /// Start of the last finished poll, whose result is in `latest`; or an error other than an outage.
+    /// Start and result of the last finished poll.
     last_poll: watch::Sender<Option<(Instant, Result<()>)>>,
     /// Network of the first subscriber.
     opened_by: Option<IpAddr>,
@@ -393,18 +393,15 @@ impl Subscription {
         loop {
             let polled = last_poll.borrow_and_update().clone().filter(|(at, _)| *at >= self.subscribed_at);
             if let Some((_, polled)) = polled {
-                polled?;
-                match self.newest() {
-                    Some(Ok(snapshot)) if snapshot.stale_since.is_some() => {
-                        let wants_only_top = self.interest.users.is_empty();
-                        return if wants_only_top && snapshot.has(&self.interest) {
-                            Ok(snapshot)
-                        } else {
-                            Err(Error::unavailable(Code::DatabaseUnavailable, "the database cannot be reached"))
-                        };
+                let wants_only_top = self.interest.users.is_empty();
+                match (self.newest(), polled) {
+                    (Some(Ok(stale)), Err(_))
+                        if stale.stale_since.is_some() && wants_only_top && stale.has(&self.interest) =>
+                    {
+                        return Ok(stale);
                     }
-                    Some(Ok(snapshot)) if snapshot.has(&self.interest) => return Ok(snapshot),
-                    Some(Err(error)) => return Err(error),
+                    (_, Err(error)) | (Some(Err(error)), Ok(())) => return Err(error),
+                    (Some(Ok(snapshot)), Ok(())) if snapshot.has(&self.interest) => return Ok(snapshot),
                     _ => {}
                 }
             }

@@ -24,7 +24,7 @@ use actix_web::{
     web::Data,
 };
 use governor::{
-    DefaultKeyedRateLimiter, Quota, RateLimiter,
+    DefaultKeyedRateLimiter, InsufficientCapacity, Quota, RateLimiter,
     clock::{Clock as _, DefaultClock},
     middleware::StateInformationMiddleware,
 };
@@ -48,7 +48,7 @@ pub(crate) const HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("ratelimit-reset"),
 ];
 
-/// Boards that a request may read for the price of one.
+/// Number of boards that a request may read and still count once.
 const BOARDS_PER_REQUEST: usize = 10;
 
 /// Paths for operators, which have no limit.
@@ -185,8 +185,14 @@ impl Rates {
     }
 
     fn count<K: Hash + Eq + Clone>(&self, limiter: &Limiter<K>, caller: &K, requests: NonZero<u32>) -> Allowance {
-        // More than a burst, which nobody can afford, counts as one.
-        let counted = limiter.check_key_n(caller, requests).unwrap_or_else(|_| limiter.check_key(caller));
+        let counted = match limiter.check_key_n(caller, requests) {
+            Ok(counted) => counted,
+            // More than a burst counts as a whole one, because no wait would suffice for more.
+            Err(InsufficientCapacity(burst)) => {
+                let burst = NonZero::new(burst).unwrap_or(NonZero::<u32>::MIN);
+                return self.count(limiter, caller, burst);
+            }
+        };
         let (quota, remaining, wait) = match counted {
             Ok(state) => (state.quota(), state.remaining_burst_capacity(), None),
             Err(refusal) => (refusal.quota(), 0, Some(refusal.wait_time_from(self.clock.now()))),
@@ -392,13 +398,15 @@ mod tests {
     #[test]
     fn a_request_may_count_as_several() {
         let rates = Rates::new(rate(1, 20), None);
-        let charged = |requests| {
-            let counted = rates.charge(Payer::Key("a".to_owned()), NonZero::new(requests)?)?;
+        let charged = |key: &str, requests| {
+            let counted = rates.charge(Payer::Key(key.to_owned()), NonZero::new(requests)?)?;
             Some((counted.allowance.remaining, counted.allowance.wait.is_some()))
         };
-        assert_eq!(charged(15), Some((5, false)));
-        assert_eq!(charged(6), Some((0, true)), "refused, and not counted");
-        assert_eq!(charged(5), Some((0, false)));
+        assert_eq!(charged("a", 15), Some((5, false)));
+        assert_eq!(charged("a", 6), Some((0, true)), "refused, and not counted");
+        assert_eq!(charged("a", 5), Some((0, false)));
+        assert_eq!(charged("b", 21), Some((0, false)), "a whole burst");
+        assert_eq!(charged("b", 21), Some((0, true)));
     }
 
     #[test]

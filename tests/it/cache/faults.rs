@@ -37,7 +37,7 @@ fn bypasses_redis(instance: &Serve) -> bool {
 /// Returns once all instances bypass Redis, or none does.
 async fn all_bypass_redis(instances: &[Serve], wanted: bool) {
     for instance in instances {
-        until("the breaker opens or closes", async || bypasses_redis(instance) == wanted).await;
+        until("Redis is skipped or used", async || bypasses_redis(instance) == wanted).await;
     }
 }
 
@@ -67,6 +67,16 @@ async fn no_failure_of_redis_makes_an_answer_wrong() {
     let pool = db.pool().await;
     let values = amount(100, 1_000);
     until_more_batches(&pool).await;
+    // A full Redis refuses writes only. Each instance logs the start and the end.
+    for (limit, phrase) in [(1, "Redis refuses writes"), (0, "Redis accepts writes again")] {
+        let mut connection = redis_connection(&redis.url()).await;
+        cmd("CONFIG").arg("SET").arg("maxmemory").arg(limit).exec_async(&mut connection).await.expect("a limit");
+        for instance in &instances {
+            until(phrase, async || instance.output().contains(phrase)).await;
+        }
+        until_more_batches(&pool).await;
+        assert!(instances.iter().all(|instance| instance.output().matches(phrase).count() == 1), "{phrase}");
+    }
     cmd("FLUSHALL").exec_async(&mut redis_connection(&redis.url()).await).await.expect("an empty Redis");
     let mut corrupter = Corrupter::new(&redis, db.redis_prefix()).await;
     corrupter.corrupt_more(values).await;

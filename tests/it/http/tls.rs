@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use crate::support::{Serve, folder, make_key, own_postgres, run_at, wait::until};
 
 /// A certificate authority, and a server certificate for 127.0.0.1 that it has signed.
-struct TestAuthority {
+pub struct TestAuthority {
     dir: PathBuf,
     authority: CertifiedIssuer<'static, KeyPair>,
     certificate: Certificate,
@@ -21,7 +21,7 @@ struct TestAuthority {
 }
 
 impl TestAuthority {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -35,8 +35,20 @@ impl TestAuthority {
         authority_files
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.dir.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Starts a Redis that accepts connections over TLS. Returns the port for them.
+    pub fn redis(&self) -> (LocalRedis, u16) {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let settings = [
+            ("tls-port", &*port.to_string()),
+            ("tls-cert-file", &self.file("server.pem")),
+            ("tls-key-file", &self.file("server.key")),
+            ("tls-auth-clients", "no"),
+        ];
+        (LocalRedis::start_with(&folder("tls-redis"), &settings).unwrap(), port)
     }
 }
 
@@ -94,18 +106,7 @@ async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
     run_at(&format!("{clear}?sslmode=disable"), &["board", "list"]).refused(1, &["cannot connect to PostgreSQL"]);
     run_at(&verified(&right), &["board", "create", "main"]).well();
 
-    let (certificate, key) = (right.file("server.pem"), right.file("server.key"));
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let redis = LocalRedis::start_with(
-        &folder("tls-redis"),
-        &[
-            ("tls-port", &port.to_string()),
-            ("tls-cert-file", &certificate),
-            ("tls-key-file", &key),
-            ("tls-auth-clients", "no"),
-        ],
-    )
-    .unwrap();
+    let (redis, port) = right.redis();
     let server_key = make_key(&verified(&right), "server", &[]);
     for (authority_files, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
         let (url, address) = (verified(&right), format!("rediss://127.0.0.1:{port}"));

@@ -8,10 +8,13 @@ use tokio::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
-    sync::watch,
+    sync::{mpsc, watch},
     task::JoinHandle,
-    time::{Duration, sleep},
+    time::{Duration, Instant, sleep_until},
 };
+
+/// Delay of a distant server's bytes, in each direction.
+const DISTANCE: Duration = Duration::from_millis(10);
 
 /// The state of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +24,23 @@ pub enum Way {
     /// Nothing is forwarded and no error is sent, like a firewall that has forgotten the
     /// connection. New connections are accepted and get no answer.
     Silent,
+    /// Like [`Self::Silent`], but only connections opened before this time. New ones work.
+    SilentBefore(Instant),
     /// Every connection is reset, including new ones.
     Reset,
-    /// Bytes are forwarded, but a new connection gets no answer for 200 ms.
-    Late,
+    /// Bytes are forwarded after 10 ms, as between two regions.
+    Distant,
+}
+
+impl Way {
+    /// Returns whether nothing is forwarded on a connection that was opened at this time.
+    fn silences(self, opened_at: Instant) -> bool {
+        match self {
+            Self::Silent => true,
+            Self::SilentBefore(time) => opened_at < time,
+            _ => false,
+        }
+    }
 }
 
 /// Accepts connections to a server. Ends with all its connections when it is dropped.
@@ -77,30 +93,48 @@ impl Drop for Proxy {
 
 /// Forwards one connection until it ends.
 async fn carry(near: TcpStream, port: u16, mut way: watch::Receiver<Way>) {
+    let opened_at = Instant::now();
     // Closing sends a reset.
     near.set_zero_linger().unwrap();
-    if way.wait_for(|way| *way != Way::Silent).await.is_err() || *way.borrow() == Way::Reset {
+    if way.wait_for(|way| !way.silences(opened_at)).await.is_err() || *way.borrow() == Way::Reset {
         return;
-    }
-    if *way.borrow() == Way::Late {
-        sleep(Duration::from_millis(200)).await;
     }
     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else { return };
     far.set_zero_linger().unwrap();
     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
     tokio::select! {
-        () = pump(near_in, far_out, way.clone()) => {}
-        () = pump(far_in, near_out, way.clone()) => {}
+        () = pump(near_in, far_out, way.clone(), opened_at) => {}
+        () = pump(far_in, near_out, way.clone(), opened_at) => {}
         _ = way.wait_for(|way| *way == Way::Reset) => {}
     }
 }
 
 /// Forwards bytes in one direction while the proxy is open.
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut way: watch::Receiver<Way>) {
-    let mut buffer = vec![0; 16 << 10];
-    while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        if way.wait_for(|way| *way != Way::Silent).await.is_err() || to.write_all(&buffer[..length]).await.is_err() {
-            return;
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut way: watch::Receiver<Way>, opened_at: Instant) {
+    let (sender, mut queue) = mpsc::unbounded_channel();
+    let reading_way = way.clone();
+    let reading = async move {
+        let mut buffer = vec![0; 16 << 10];
+        while let Ok(length @ 1..) = from.read(&mut buffer).await {
+            let due_at = (*reading_way.borrow() == Way::Distant).then(|| Instant::now() + DISTANCE);
+            sender.send((due_at, buffer[..length].to_vec())).unwrap();
         }
+        // `writing` ends once the queue is empty.
+        drop(sender);
+        std::future::pending::<()>().await;
+    };
+    let writing = async {
+        while let Some((due_at, bytes)) = queue.recv().await {
+            if let Some(due_at) = due_at {
+                sleep_until(due_at).await;
+            }
+            if way.wait_for(|way| !way.silences(opened_at)).await.is_err() || to.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        () = writing => {}
     }
 }

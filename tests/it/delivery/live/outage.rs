@@ -1,14 +1,16 @@
 //! Live events while PostgreSQL is unreachable, and afterwards.
 
+use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{
     EVENTS, rows,
     stream::{Stream, ask},
 };
 use crate::{
-    http::api::site::Site,
+    http::api::site::{Answer, Site},
     support::{
         Serve, TestDb,
         proxy::{Proxy, Way},
@@ -61,17 +63,26 @@ async fn a_new_subscriber_gets_top_lists_only_while_postgresql_is_unreachable() 
     tops.one("stale").await;
 }
 
-/// PostgreSQL answers, but a lock delays all reads of the ranking.
+/// PostgreSQL answers, but a lock delays all reads. Five rankings are followed, and four are read
+/// at once, so one read waits for a permit.
 #[tokio::test]
 async fn a_busy_postgresql_is_not_reported_as_unreachable() {
     const TOP: &str = "/v1/boards/main/scores";
+    const BOARDS: [&str; 5] = ["main", "second", "third", "fourth", "fifth"];
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "3"]).await;
-    site.board(json!({}), &[("ada", 40)]).await;
-    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
-    stream.one("started").await;
+    let mut streams = Vec::new();
+    for slug in BOARDS {
+        site.board(json!({"slug": slug}), &[("ada", 40)]).await;
+        let mut stream = Stream::open(&site.serve, &format!("/v1/boards/{slug}/live"), &[]).await;
+        stream.one("started").await;
+        streams.push(stream);
+    }
     site.get(TOP).await.is(200);
     let locked = db.hold("LOCK TABLE centile_store.board_lanes IN ACCESS EXCLUSIVE MODE").await;
+    let is_busy = |answer: &Answer| {
+        answer.status == 503 && ["overloaded", "database_busy"].iter().any(|code| answer.body["code"] == *code)
+    };
     let chosen = format!("{EVENTS}?user_id=ada");
     // A list may lag by 250 ms.
     let top = until_some("the top is read again", async || {
@@ -81,9 +92,26 @@ async fn a_busy_postgresql_is_not_reported_as_unreachable() {
     let (top, late) = tokio::join!(top, site.get(&chosen));
     assert_eq!((top.status, &top.body["code"]), (503, &json!("database_busy")), "{top:?}");
     // Its read may time out before the subscription does.
-    let is_busy = ["overloaded", "database_busy"].iter().any(|code| late.body["code"] == *code);
-    assert!(late.status == 503 && is_busy, "{late:?}");
+    assert!(is_busy(&late), "{late:?}");
+    // One of them reads the list, and the others wait for it.
+    for top in join_all((0..8).map(|_| site.get(TOP))).await {
+        assert!(is_busy(&top), "{top:?}");
+    }
     drop(locked);
+    for (slug, stream) in BOARDS.iter().zip(&mut streams) {
+        db.execute(&format!("SELECT testing.submit_score('{slug}', 'bob', 50)")).await;
+        let next = stream.next().await.unwrap();
+        assert_eq!(next.kind, "changed", "{slug}: {next:?}");
+    }
+}
+
+/// As after a firewall has forgotten all connections: PostgreSQL accepts new ones.
+#[tokio::test]
+async fn statements_without_an_answer_are_not_reported_as_an_outage() {
+    let (db, way, site) = behind_a_proxy(&["--statement-timeout", "1"]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    way.set(Way::SilentBefore(Instant::now()));
     db.execute("SELECT testing.submit_score('main', 'bob', 50)").await;
     let next = stream.next().await.unwrap();
     assert_eq!(next.kind, "changed", "{next:?}");

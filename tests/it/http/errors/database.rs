@@ -184,34 +184,51 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
 /// while all four hang gets 503.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queued_look_ups_are_503_while_all_others_hang() {
+    const BOARDS: &str = "centile_store.boards";
+    const LEADERBOARD: &str = "centile_store.leaderboard";
     let db = TestDb::new().await;
-    let site = Site::start(&db, &[]).await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30)]).await;
     let pool = db.pool().await;
-    let mut blocked = pool.begin().await.unwrap();
-    sqlx::query("LOCK TABLE centile_store.leaderboard IN ACCESS EXCLUSIVE MODE").execute(&mut *blocked).await.unwrap();
+    let waiting = async |table: &str| -> i64 {
+        let waiting = "SELECT count(*) FROM pg_locks WHERE relation = $1::regclass AND NOT granted";
+        sqlx::query_scalar(waiting).bind(table).fetch_one(&pool).await.unwrap()
+    };
+    let hang = async |table: &str, statements: i64| {
+        until("the statements wait for the table", async || waiting(table).await >= statements).await;
+    };
 
+    // Requests for a board that is not cached, or has expired, share a look-up.
+    db.execute("SELECT centile.create_board('side'); SELECT centile.create_board('last')").await;
+    let blocked = db.hold(&format!("LOCK TABLE {BOARDS} IN ACCESS EXCLUSIVE MODE")).await;
+    let many = join_all((0..64).map(|_| site.get("/v1/boards/side")));
+    let release = async {
+        hang(BOARDS, 1).await;
+        // This request is sent after the others, and waits for a look-up of its own.
+        let last = async {
+            hang(BOARDS, 2).await;
+            assert_eq!(waiting(BOARDS).await, 2, "64 requests share a look-up");
+            drop(blocked);
+        };
+        tokio::join!(site.get("/v1/boards/last"), last).0.is(200);
+    };
+    let (many, ()) = tokio::join!(many, release);
+    assert!(many.iter().all(|answer| answer.status == 200), "{many:?}");
+
+    let blocked = db.hold(&format!("LOCK TABLE {LEADERBOARD} IN ACCESS EXCLUSIVE MODE")).await;
     let get = |user: &str| {
         let path = format!("/v1/boards/main/scores/{user}?around=1");
         let site = &site;
         async move { site.get(&path).await }
     };
-    let hang = async |statements: i64| {
-        let waiting =
-            "SELECT count(*) FROM pg_locks WHERE relation = 'centile_store.leaderboard'::regclass AND NOT granted";
-        until("the statements wait for the table", async || {
-            sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() >= statements
-        })
-        .await;
-    };
     let release = async {
         // The index's load waits as well.
-        hang(5).await;
+        hang(LEADERBOARD, 5).await;
         let others = join_all(["ada", "bob", "nobody"].map(get)).await;
         for answer in &others {
             unavailable(answer, "a read beyond those that run");
         }
-        blocked.rollback().await.unwrap();
+        drop(blocked);
     };
     let (four, ()) = tokio::join!(join_all(["ada", "bob", "cyd", "ada"].map(get)), release);
     let ranks = four.into_iter().map(|answer| answer.is(200)["rank"].clone());
@@ -238,11 +255,12 @@ async fn an_instance_survives_a_migration_that_changes_columns() {
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
     let serve = spawn_serve(&db, None, &[]).await;
     let key = key(db.url(), "admin");
-    let post = async || {
+    let send = async || {
         let request =
             serve.client.post(serve.at(SCORES)).bearer_auth(&key).json(&json!({ "user_id": "ada", "points": 1 }));
-        request.send().await.unwrap().status().as_u16()
+        request.send().await.unwrap()
     };
+    let post = async || send().await.status().as_u16();
     // One or both of the connections that writes prefer have prepared the statement.
     for _ in 0..20 {
         assert_eq!(post().await, 200);
@@ -266,6 +284,21 @@ async fn an_instance_survives_a_migration_that_changes_columns() {
     // machine used more.
     assert!((1..=8).contains(&answers.iter().filter(|status| **status == 503).count()), "{answers:?}");
     assert!(answers.iter().all(|status| [200, 503].contains(status)), "{answers:?}");
+
+    // A server that lacks memory, or exceeds a configured limit, has answered.
+    for state in ["53200", "53400"] {
+        db.execute(&format!(
+            "DO $$
+             BEGIN
+                 EXECUTE regexp_replace(pg_get_functiondef('centile_store.commit_batch'::regproc), '\\$function\\$.*',
+                     '$function$ BEGIN RAISE EXCEPTION USING ERRCODE = ''{state}''; END $function$');
+             END
+             $$"
+        ))
+        .await;
+        let answer: Value = send().await.json().await.unwrap();
+        assert_eq!((&answer["status"], &answer["code"]), (&json!(503), &json!("database_busy")), "{answer}");
+    }
 }
 
 /// The connections of the rank index's rounds are closed, and PostgreSQL refuses new ones.

@@ -1,6 +1,9 @@
 //! `verify` of the bucket counts in Redis.
 
-use centile::cache::{Cache, CacheKey};
+use centile::{
+    cache::{Cache, CacheKey},
+    tested::Background,
+};
 
 use super::*;
 use crate::support::{centile, redis_url};
@@ -18,7 +21,7 @@ async fn counts_in_the_cache_are_compared_at_their_version() {
     .unwrap();
     let mut counts: Vec<i64> =
         sqlx::query_scalar("SELECT centile_store.bucket_totals($1)").bind(ranking).fetch_one(&pool).await.unwrap();
-    let cache = Cache::redis(&redis, None, &prefix).unwrap();
+    let cache = Cache::redis(&redis, None, &prefix, &Background::default()).unwrap();
     cache.connected().await;
     let ask = || {
         let mut command = centile();
