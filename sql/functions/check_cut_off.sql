@@ -12,7 +12,8 @@ BEGIN
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period.id;
     SELECT c.* INTO v_last FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id
     WHERE p_period.kind = 'snapshot' AND p.board_id = p_period.board_id AND p.kind = 'snapshot' AND p.state = 'closed'
-    ORDER BY c.ledger_end DESC NULLS LAST LIMIT 1;
+      AND c.ledger_end IS NOT NULL
+    ORDER BY c.ledger_end DESC LIMIT 1;
     IF (CASE p_period.kind WHEN 'snapshot' THEN EXISTS (
             SELECT FROM centile_store.score_transactions t
             WHERE t.board_id + 0 = p_period.board_id AND t.id > coalesce(v_last.ledger_end, 0) AND t.id <= v_cut_off.ledger_end
