@@ -124,9 +124,13 @@ async fn everything(
     };
     let Some(comparison) = comparison else { return Ok(None) };
     let agrees = comparison.differences.is_empty();
-    match comparison.ranking_id.zip(point) {
-        Some((ranking_id, point)) => verifier.end(ranking_id, agrees, comparison.damaged_at, point).await?,
-        None => verifier.end_archive(period.period_id, agrees, comparison.revision).await?,
+    if let Some((ranking_id, point)) = comparison.ranking_id.zip(point) {
+        verifier.end(ranking_id, agrees, comparison.damaged_at, point).await?;
+    } else {
+        let verified = if agrees { comparison.revision } else { 0 };
+        if comparison.verified != Some(verified) {
+            verifier.end_archive(period.period_id, verified, comparison.verified).await?;
+        }
     }
     let cached = cached_differences(cache, &comparison, limit).await;
     let PeriodComparison { players, mut differences, .. } = comparison;

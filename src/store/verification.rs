@@ -38,6 +38,8 @@ pub(crate) struct PeriodComparison {
     pub(crate) damaged_at: Option<DateTime<Utc>>,
     /// Revision of the archive.
     pub(crate) revision: i32,
+    /// Revision that was verified before, or 0 after damage was found.
+    pub(crate) verified: Option<i32>,
     /// The differences.
     pub(crate) differences: Vec<Difference>,
 }
@@ -142,17 +144,19 @@ impl Verifier {
         Ok(())
     }
 
-    /// Records whether a revision of a period's archive agrees with the ledger.
+    /// Records the revision of a period's archive that agrees with the ledger, or 0 for damage.
     ///
-    /// Skips a period that is being refreshed, because the refresh makes another revision.
-    pub(crate) async fn end_archive(&mut self, period_id: i64, agrees: bool, revision: i32) -> Result<()> {
-        let verified = agrees.then_some(revision);
+    /// `before` is what the snapshot of the comparison had. Records nothing if another session has
+    /// recorded damage since. Skips a period that is being refreshed, because the refresh makes
+    /// another revision.
+    pub(crate) async fn end_archive(&mut self, period_id: i64, verified: i32, before: Option<i32>) -> Result<()> {
         sqlx::query!(
             "UPDATE centile_store.cut_offs SET verified_revision = $2
              WHERE period_id IN (SELECT c.period_id FROM centile_store.cut_offs c
-                                 WHERE c.period_id = $1 AND c.verified_revision IS DISTINCT FROM $2 FOR UPDATE SKIP LOCKED)",
+                                 WHERE c.period_id = $1 AND ($2 = 0 OR c.verified_revision IS NOT DISTINCT FROM $3) FOR UPDATE SKIP LOCKED)",
             period_id,
-            verified
+            verified,
+            before
         )
         .execute(&mut self.0)
         .await?;
@@ -176,6 +180,7 @@ impl Verifier {
                       centile_store.bucket_totals(g.id) AS "counts: Vec<Option<i64>>",
                       coalesce(centile_store.player_count(g.id), 0) AS "live!", coalesce(p.archive_players, 0) AS "archived!",
                       p.archive_revision, (SELECT v.damaged_at FROM centile_store.verified_rankings v WHERE v.ranking_id = g.id) AS "damaged_at?",
+                      (SELECT c.verified_revision FROM centile_store.cut_offs c WHERE c.period_id = p.id) AS "verified?",
                       (SELECT coalesce(jsonb_agg(d), '[]') FROM centile_store.differences(p.id, $2, $3) d)
                           AS "differences!: Json<Vec<Difference>>"
                FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id
@@ -202,6 +207,7 @@ impl Verifier {
                 ranking,
                 damaged_at: row.damaged_at,
                 revision: row.archive_revision,
+                verified: row.verified,
                 differences: row.differences.0,
             }
         }))
