@@ -7768,7 +7768,7 @@ COMMENT ON COLUMN centile_store.cut_offs.ledger_end IS 'The highest id in the le
 
 COMMENT ON COLUMN centile_store.cut_offs.last_at IS 'Time of the board''s last transaction up to ledger_end.';
 
-COMMENT ON COLUMN centile_store.cut_offs.verified_revision IS 'Revision of the archive that agreed with the ledger when it was last verified. NULL: none, or damage was found.';
+COMMENT ON COLUMN centile_store.cut_offs.verified_revision IS 'Revision of the archive that agreed with the ledger when it was last verified; 0 after damage was found.';
 
 CREATE TABLE centile_store.epochs (
     epoch text NOT NULL COLLATE pg_catalog."C",
