@@ -309,7 +309,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM centile_store.create_archive(v_period_id, v_table, 'TABLE', format('SELECT * FROM centile_archive.%I', v_name));
-    PERFORM centile_store.remove_archive(v_name);
+    PERFORM centile_store.remove_archive(v_period_id, v_name);
     EXECUTE format('ALTER TABLE centile_archive.%I RENAME TO %I', v_table, v_name);
     RETURN true;
 END
@@ -728,22 +728,22 @@ COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interv
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
     AS $$
-    WITH old AS (
-        SELECT key_id, signature FROM centile_store.signed_requests
-        WHERE expires_at < now() ORDER BY expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
-    ), forgotten AS (
-        DELETE FROM centile_store.signed_requests s USING old o
-        WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
-    ), done AS (
-        SELECT user_id FROM centile_store.erasures
-        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
+    WITH forgotten AS (
+        DELETE FROM centile_store.signed_requests s
+        WHERE s.ctid = ANY (ARRAY(SELECT r.ctid FROM centile_store.signed_requests r
+                                  WHERE r.expires_at < now() ORDER BY r.expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
+        RETURNING 1
     ), erased AS (
-        DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
-    ), requested AS (
-        SELECT id FROM centile_store.api_keys
-        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
+        DELETE FROM centile_store.erasures e
+        WHERE e.ctid = ANY (ARRAY(SELECT d.ctid FROM centile_store.erasures d
+                                  WHERE d.done_at < now() - interval '7 days' LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
+        RETURNING 1
     ), settled AS (
-        UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
+        UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL
+        WHERE k.ctid = ANY (ARRAY(SELECT r.ctid FROM centile_store.api_keys r
+                                  WHERE r.request_sha256 IS NOT NULL AND r.created_at < now() - interval '7 days'
+                                  LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
+        RETURNING 1
     )
     SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
         + (SELECT count(*) FROM settled)
@@ -756,6 +756,23 @@ CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     RETURN ((get_byte(sha256(convert_to(p_external_id, 'UTF8'::name)), 0) << 8) + get_byte(sha256(convert_to(p_external_id, 'UTF8'::name)), 1));
 
 COMMENT ON FUNCTION centile.lane_hash(p_external_id text) IS 'First two bytes of the SHA-256 of a user id; modulo the board''s lanes it is the player''s lane. Example: SELECT centile.lane_hash(''ann'');';
+
+CREATE FUNCTION centile.last_event_at(p_board_id integer, p_lane_at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RETURN (SELECT coalesce(max(c.last_at) FILTER (WHERE p.archive_revision < 2 AND c.batches = centile_store.lane_batches(b.id, b.lanes)), p_lane_at)
+            FROM centile_store.periods p
+            JOIN centile_store.boards b ON b.id = p.board_id
+            LEFT JOIN centile_store.cut_offs c ON c.period_id = p.id
+            WHERE p.board_id = p_board_id AND p.segment = '' AND p.cut_off_at IS NOT NULL
+              AND p.ends_at BETWEEN p_lane_at - interval '1 second' AND p_lane_at
+            HAVING count(*) > 0);
+END
+$$;
+
+COMMENT ON FUNCTION centile.last_event_at(p_board_id integer, p_lane_at timestamp with time zone) IS 'The time of a board''s last event, if a cut-off has set the time of its lanes to p_lane_at; NULL otherwise. Example: SELECT centile.last_event_at(1, now());';
 
 CREATE FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -1733,6 +1750,25 @@ $$;
 
 COMMENT ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) IS 'A player of a closed period with up to p_around players above and below. Example: SELECT position, rank, user_id, score FROM centile_store.archive_around(4, 1, 4);';
 
+CREATE FUNCTION centile_store.archive_kind(p_period_id bigint, p_name text) RETURNS "char"
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_relation record;
+BEGIN
+    SELECT c.relkind, EXISTS (SELECT FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
+                              WHERE i.indrelid = c.oid AND x.relname IN (format('archive_%s_user', p_period_id), format('archive_%s_table_user', p_period_id))) AS is_archive
+    INTO v_relation FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p_name;
+    IF NOT v_relation.is_archive THEN
+        RAISE EXCEPTION '%', format('centile_archive.%I has the name of an archive, but Centile did not create it for this period', p_name)
+            USING ERRCODE = 'CB409', HINT = 'Rename or drop it.';
+    END IF;
+    RETURN v_relation.relkind;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_kind(p_period_id bigint, p_name text) IS 'Whether the archive of a period is a materialized view (m) or a table (r), NULL if there is none; an error if the name is that of another relation. Example: SELECT centile_store.archive_kind(p.period_id, ''main_week_2024_01_15'') FROM centile.periods p WHERE p.archive = ''centile_archive.main_week_2024_01_15'';';
+
 CREATE FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -2193,22 +2229,23 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking of a period, beside the live one if there is one, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
 
-CREATE FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) RETURNS record
+CREATE FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql
     SET lock_timeout TO '1s'
     AS $$
 BEGIN
-    began_at := clock_timestamp();
     ledger_end := centile_store.settled_ledger_end(p_board_id);
     SELECT array_agg(l.batch ORDER BY l.lane), array_agg(l.last_at ORDER BY l.lane) INTO batches, times
     FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
     IF cardinality(batches) IS DISTINCT FROM (SELECT b.lanes::integer FROM centile_store.boards b WHERE b.id = p_board_id) THEN
         ledger_end := NULL;
     END IF;
+EXCEPTION WHEN lock_not_available THEN
+    NULL;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'The end of the ledger, and the last batch and time of each lane, for centile_store.end_verification. Example: SELECT ledger_end, batches FROM centile_store.begin_verification(1);';
+COMMENT ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'The end of the ledger, and the last batch and time of each lane, for centile_store.end_verification. Example: SELECT ledger_end, batches FROM centile_store.begin_verification(1);';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -2355,8 +2392,9 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    PERFORM centile_store.remove_archive(v_period.archive_name);
-    -- Computed from the standings of all time, a snapshot has no definition that a refresh could run.
+    PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
+    -- Computed from the standings of all time, a snapshot has no definition that a refresh could
+    -- run.
     PERFORM CASE v_period.kind
         WHEN 'snapshot' THEN centile_store.create_archive(p_period_id, v_period.archive_name, 'TABLE',
             centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))
@@ -2544,6 +2582,87 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) IS 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';
 
+CREATE TABLE centile_store.periods (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    kind text NOT NULL,
+    label text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ranking_id bigint,
+    shape bigint[],
+    cut_off_at timestamp with time zone,
+    closed_at timestamp with time zone,
+    corrected_at timestamp with time zone,
+    archive_name text COLLATE pg_catalog."C",
+    archive_revision integer DEFAULT 0 NOT NULL,
+    archive_players bigint,
+    archive_last_at timestamp with time zone,
+    archive_differences bigint,
+    archive_dropped_at timestamp with time zone,
+    frozen_top bytea,
+    tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    segment text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
+    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
+    CONSTRAINT periods_open_has_ranking CHECK (
+CASE kind
+    WHEN 'snapshot'::text THEN (ranking_id IS NULL)
+    ELSE ((state = 'open'::text) = (ranking_id IS NOT NULL))
+END),
+    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
+    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
+    CONSTRAINT periods_segment_form CHECK (((segment = ''::text) OR ((segment ~ '^[a-z0-9_]{1,32}:.'::text) AND (kind <> ALL (ARRAY['snapshot'::text, 'rolling'::text]))))),
+    CONSTRAINT periods_state_known CHECK (((state = ANY (ARRAY['open'::text, 'closed'::text])) OR ((state = 'preparing'::text) AND (kind = 'rolling'::text))))
+);
+
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board. The first score in a period creates it; seasons are created in advance. An open period points to its current ranking. The archive of a closed period holds the ledger up to the cut-off.';
+
+COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
+
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
+
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
+
+COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
+
+COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
+
+COMMENT ON COLUMN centile_store.periods.tiers IS 'Tiers of a closed period: those of the board at the closing.';
+
+COMMENT ON COLUMN centile_store.periods.segment IS 'Attribute and value of the players in this ranking, such as country:DE; empty for all players. The period of all players has the same kind, label and bounds.';
+
+CREATE FUNCTION centile_store.check_cut_off(p_period centile_store.periods) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_cut_off centile_store.cut_offs;
+    v_last    centile_store.cut_offs;
+BEGIN
+    SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period.id;
+    SELECT c.* INTO v_last FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id
+    WHERE p_period.kind = 'snapshot' AND p.board_id = p_period.board_id AND p.kind = 'snapshot' AND p.state = 'closed'
+      AND c.ledger_end IS NOT NULL
+    ORDER BY c.ledger_end DESC LIMIT 1;
+    IF (CASE p_period.kind WHEN 'snapshot' THEN EXISTS (
+            SELECT FROM centile_store.score_transactions t
+            WHERE t.board_id + 0 = p_period.board_id AND t.id > coalesce(v_last.ledger_end, 0) AND t.id <= v_cut_off.ledger_end
+              AND t.batch > v_cut_off.batches[t.lane + 1])
+        OR EXISTS (SELECT FROM unnest(v_last.batches, v_cut_off.batches) AS u (was, batch) WHERE u.batch < u.was)
+        ELSE EXISTS (
+            SELECT FROM centile_store.score_transactions t
+            WHERE t.board_id = p_period.board_id AND t.occurred_at >= p_period.starts_at AND t.occurred_at < p_period.ends_at
+              AND t.id <= v_cut_off.ledger_end AND t.batch > v_cut_off.batches[t.lane + 1]) END) THEN
+        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) IS 'Raises an error if the ledger has rows from before a cut-off that it leaves out. Example: SELECT centile_store.check_cut_off(p) FROM centile_store.periods p WHERE p.kind = ''week'' AND p.state = ''closed'';';
+
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
     profile_revision bigint DEFAULT 0 NOT NULL,
@@ -2614,7 +2733,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) IS 'Raises an error if an act on a player has led a sum out of the range of 64 bits in a period that holds the time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) IS 'Raises an error if a player''s sum exceeds 64 bits, after an act, in a period that contains a time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -2904,7 +3023,6 @@ CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     AS $_$
 DECLARE
     v_period      centile_store.periods;
-    v_batches     bigint[] := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
@@ -2916,21 +3034,12 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
+    PERFORM centile_store.check_cut_off(v_period) WHERE v_period.segment = '';
     -- A snapshot has no live ranking to compare.
     IF v_period.kind = 'snapshot' THEN
         EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
         UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
         RETURN 0;
-    END IF;
-    -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
-    -- this was checked.
-    IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
-               WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
-                 AND t.batch > v_batches[t.lane + 1]
-                 -- An import that cancelled the closing may write such scores.
-                 AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
-        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
     -- The statement finds the ranking itself, because a rebuild may replace it at any moment. Score
     -- and time give the order, except where tiebreaks do. Places shift if players are left out.
@@ -3152,11 +3261,8 @@ BEGIN
     END IF;
 
     -- An earlier cut-off may have raised the lanes.
-    SELECT CASE WHEN count(c.period_id) = 0 THEN l.last_at ELSE max(c.last_at) END INTO v_last_at
-    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) l
-    LEFT JOIN (SELECT p.ends_at, c.* FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
-               WHERE p.board_id = v_period.board_id AND p.segment = '') c ON c.ends_at = l.last_at
-    GROUP BY l.last_at;
+    SELECT coalesce(centile.last_event_at(v_period.board_id, max(l.last_at)), max(l.last_at)) INTO v_last_at
+    FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id;
     v_end := centile_store.ledger_end();
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
@@ -3257,6 +3363,8 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                       WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
         RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;
+    ELSIF NOT p_whole AND v_period.archive_revision = (SELECT c.verified_revision FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
+        RETURN;
     ELSIF v_period.kind = 'all_time' THEN
         -- Of a combined board. Its sources may have changed since, so the ranking is only compared
         -- with its own parts.
@@ -3297,7 +3405,7 @@ BEGIN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
         -- Before the update, so that other sessions can change the period meanwhile.
-        PERFORM centile_store.remove_archive(v_period.archive_name);
+        PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
 END
@@ -3309,13 +3417,16 @@ CREATE FUNCTION centile_store.drop_combined_view(p_board_id integer, p_name text
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_view regclass := to_regclass(format('centile_archive.%I', p_name));
+    v_view pg_catalog.pg_class;
 BEGIN
-    IF position(format('centile_store.combined_ranking(%s)', p_board_id) IN pg_get_viewdef(v_view)) = 0
+    SELECT * INTO v_view FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p_name;
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF v_view.relkind <> 'm' OR position(format('centile_store.combined_ranking(%s)', p_board_id) IN pg_get_viewdef(v_view.oid)) = 0
        OR EXISTS (SELECT FROM centile_store.periods p WHERE p.archive_name = p_name) THEN
-        RAISE EXCEPTION '%', format('centile_archive.%I is no replaced ranking of this combined board', p_name) USING ERRCODE = 'CB409';
+        RAISE EXCEPTION '%', format('centile_archive.%I is in use, or Centile did not create it for this board', p_name) USING ERRCODE = 'CB409';
     END IF;
-    EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', p_name);
+    EXECUTE format('DROP MATERIALIZED VIEW centile_archive.%I', p_name);
 END
 $$;
 
@@ -3406,7 +3517,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import and interrupted ones of the same file, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';
 
-CREATE FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) RETURNS void
+CREATE FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) RETURNS void
     LANGUAGE sql
     AS $$
     INSERT INTO centile_store.verified_rankings AS v (ranking_id, ledger_end, batches, times, damaged_at)
@@ -3416,10 +3527,10 @@ CREATE FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boo
     FOR KEY SHARE
     ON CONFLICT ON CONSTRAINT verified_rankings_pkey DO UPDATE
     SET ledger_end = excluded.ledger_end, batches = excluded.batches, times = excluded.times, damaged_at = excluded.damaged_at
-    WHERE NOT p_agrees OR (coalesce(v.ledger_end, 0) <= p_ledger_end AND coalesce(v.damaged_at < p_began_at, true))
+    WHERE NOT p_agrees OR (coalesce(v.ledger_end, 0) <= p_ledger_end AND v.damaged_at IS NOT DISTINCT FROM p_damaged_at)
 $$;
 
-COMMENT ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Records up to which row of the ledger a ranking agrees with it, or that it is damaged. Example: SELECT centile_store.end_verification(1, true, b.began_at, b.ledger_end, b.batches, b.times) FROM centile_store.begin_verification(1) b;';
+COMMENT ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Records up to which row of the ledger a ranking agrees with it, or that it is damaged. Example: SELECT centile_store.end_verification(1, true, NULL, b.ledger_end, b.batches, b.times) FROM centile_store.begin_verification(1) b;';
 
 CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
@@ -3905,58 +4016,6 @@ CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
 $$;
 
 COMMENT ON FUNCTION centile_store.forget_event_ids(p_limit integer) IS 'Deletes expired ids of events, up to a limit, and returns their number. Example: SELECT centile_store.forget_event_ids(10) >= 0 AS is_done;';
-
-CREATE TABLE centile_store.periods (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    kind text NOT NULL,
-    label text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    state text DEFAULT 'open'::text NOT NULL,
-    ranking_id bigint,
-    shape bigint[],
-    cut_off_at timestamp with time zone,
-    closed_at timestamp with time zone,
-    corrected_at timestamp with time zone,
-    archive_name text COLLATE pg_catalog."C",
-    archive_revision integer DEFAULT 0 NOT NULL,
-    archive_players bigint,
-    archive_last_at timestamp with time zone,
-    archive_differences bigint,
-    archive_dropped_at timestamp with time zone,
-    frozen_top bytea,
-    tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
-    segment text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
-    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
-    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
-    CONSTRAINT periods_open_has_ranking CHECK (
-CASE kind
-    WHEN 'snapshot'::text THEN (ranking_id IS NULL)
-    ELSE ((state = 'open'::text) = (ranking_id IS NOT NULL))
-END),
-    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
-    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
-    CONSTRAINT periods_segment_form CHECK (((segment = ''::text) OR ((segment ~ '^[a-z0-9_]{1,32}:.'::text) AND (kind <> ALL (ARRAY['snapshot'::text, 'rolling'::text]))))),
-    CONSTRAINT periods_state_known CHECK (((state = ANY (ARRAY['open'::text, 'closed'::text])) OR ((state = 'preparing'::text) AND (kind = 'rolling'::text))))
-);
-
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board. The first score in a period creates it; seasons are created in advance. An open period points to its current ranking. The archive of a closed period holds the ledger up to the cut-off.';
-
-COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
-
-COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
-
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
-
-COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
-
-COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
-
-COMMENT ON COLUMN centile_store.periods.tiers IS 'Tiers of a closed period: those of the board at the closing.';
-
-COMMENT ON COLUMN centile_store.periods.segment IS 'Attribute and value of the players in this ranking, such as country:DE; empty for all players. The period of all players has the same kind, label and bounds.';
 
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE sql STABLE
@@ -5558,7 +5617,7 @@ BEGIN
     IF array_position(v_is, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
-    IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_before.archive_name AND c.relkind = 'r') THEN
+    IF centile_store.archive_kind(p_period_id, v_before.archive_name) = 'r' THEN
         EXECUTE format('DELETE FROM centile_archive.%I', v_before.archive_name);
         EXECUTE format('INSERT INTO centile_archive.%I %s', v_before.archive_name, centile_store.archive_query(p_period_id));
     ELSE
@@ -5655,12 +5714,11 @@ $$;
 
 COMMENT ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) IS 'Releases rolling windows of a board that are no longer used, and returns their number. Example: SELECT centile_store.lock_structure(1, true) IS NOT NULL AS is_locked, centile_store.release_windows(1);';
 
-CREATE FUNCTION centile_store.remove_archive(p_name text) RETURNS void
+CREATE FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_kind "char" := (SELECT c.relkind FROM pg_catalog.pg_class c
-                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p_name AND c.relkind IN ('m', 'r'));
+    v_kind "char" := centile_store.archive_kind(p_period_id, p_name);
 BEGIN
     IF v_kind IS NOT NULL THEN
         EXECUTE format('DROP %s centile_archive.%I', CASE v_kind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, p_name);
@@ -5668,7 +5726,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.remove_archive(p_name text) IS 'Drops an archive, a materialized view or a table, if it exists. Example: SELECT centile_store.remove_archive(''main_day_2024_01_15'');';
+COMMENT ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) IS 'Drops the archive of a period, a materialized view or a table, if it exists. Example: SELECT centile_store.remove_archive(2, ''main_day_2024_01_15'');';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -6148,10 +6206,12 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id;
     SELECT p.ranking_id INTO v_ranking FROM centile_store.periods p WHERE p.board_id = v_period.board_id AND p.kind = 'all_time' AND p.segment = '';
-    -- A ranking with known damage is not trusted, nor the snapshots of several servers of a cluster.
+    -- Reads the whole ledger if the ranking is known to be damaged. Also on a cluster, where the
+    -- servers do not share a snapshot.
     IF v_cut_off.ledger_end IS NOT NULL AND v_ranking IS NOT NULL AND to_regclass('centile_lanes.groups') IS NULL
        AND NOT EXISTS (SELECT FROM centile_store.verified_rankings v WHERE v.ranking_id = v_ranking AND v.damaged_at IS NOT NULL) THEN
-        -- Rows up to an earlier cut-off are from before the snapshot's end if the last one is.
+        -- If the last event before a cut-off is from before the snapshot's end, all earlier rows
+        -- are.
         SELECT coalesce(max(c.ledger_end), 0) INTO v_before
         FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id
         WHERE p.board_id = v_period.board_id AND c.last_at < v_period.ends_at;
@@ -6389,19 +6449,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) IS 'The last position that each of these tiers or a better one takes in a ranking, or in the archive of a period. Example: SELECT centile_store.tier_ends(1, NULL, ''{crown: rank 1,gold: top 50 %}'');';
 
-CREATE FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) RETURNS timestamp with time zone
+CREATE FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_lane_at timestamp with time zone) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.ends_at = p_last_at) THEN
-        RAISE EXCEPTION 'the clock of the database is behind the last event of the board, at %; scores are accepted again when it has caught up', p_last_at
+    IF centile.last_event_at(p_board_id, p_lane_at) IS NULL THEN
+        RAISE EXCEPTION 'the clock of the database is behind the last event of the board, at %; scores are accepted again when it has caught up', p_lane_at
             USING ERRCODE = 'CB001', DETAIL = 'clock_behind';
     END IF;
-    RETURN p_last_at;
+    RETURN p_lane_at;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) IS 'The time of a lane that is ahead of the clock, if it comes from a cut-off; an error otherwise. Example: SELECT centile_store.time_of_cut_off(1, ''2024-01-22 00:00Z'');';
+COMMENT ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_lane_at timestamp with time zone) IS 'The time of a lane that is ahead of the clock, if a cut-off has set it; an error otherwise. Example: SELECT centile_store.time_of_cut_off(1, ''2024-01-22 00:00Z'');';
 
 CREATE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) RETURNS TABLE(transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text, voids bigint, event_id text, occurred_at timestamp with time zone, metadata text)
     LANGUAGE plpgsql STABLE
@@ -7129,9 +7189,7 @@ COMMENT ON VIEW centile.daily_activity IS 'Players who scored, events and points
 CREATE VIEW centile.database_limits AS
  SELECT ( SELECT (max(l.last_at) - clock_timestamp())
            FROM centile_store.board_lanes l
-          WHERE ((l.last_at > clock_timestamp()) AND (NOT (EXISTS ( SELECT
-                   FROM centile_store.periods p
-                  WHERE ((p.board_id = l.board_id) AND (p.ends_at = l.last_at))))))) AS clock_behind,
+          WHERE ((l.last_at > clock_timestamp()) AND (centile.last_event_at(l.board_id, l.last_at) IS NULL))) AS clock_behind,
     ( SELECT (age(d.datfrozenxid))::bigint AS age
            FROM pg_database d
           WHERE (d.datname = current_database())) AS xid_age,
@@ -7303,19 +7361,6 @@ CREATE VIEW centile.outbox AS
 
 COMMENT ON VIEW centile.outbox IS 'Messages for receivers about closed periods, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
 
-CREATE TABLE centile_store.cut_offs (
-    period_id bigint NOT NULL,
-    batches bigint[] NOT NULL,
-    ledger_end bigint,
-    last_at timestamp with time zone
-);
-
-COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
-
-COMMENT ON COLUMN centile_store.cut_offs.ledger_end IS 'The highest id in the ledger at the first cut-off; rows of the board after it have higher ids. A refresh does not change it.';
-
-COMMENT ON COLUMN centile_store.cut_offs.last_at IS 'Time of the board''s last transaction up to ledger_end.';
-
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
     p.kind,
@@ -7360,23 +7405,9 @@ CREATE VIEW centile.period_status AS
     p.id AS period_id,
     p.segment
    FROM ((((centile_store.boards b
-     CROSS JOIN LATERAL ( SELECT
-                CASE
-                    WHEN (count(c.period_id) = 0) THEN l_1.last_at
-                    ELSE max(c.last_at)
-                END AS last_at
-           FROM (( SELECT max(l_2.last_at) AS last_at
-                   FROM centile_store.board_lanes l_2
-                  WHERE (l_2.board_id = b.id)) l_1
-             LEFT JOIN ( SELECT c_1.ends_at,
-                    o.period_id,
-                    o.batches,
-                    o.ledger_end,
-                    o.last_at
-                   FROM (centile_store.periods c_1
-                     JOIN centile_store.cut_offs o ON ((o.period_id = c_1.id)))
-                  WHERE ((c_1.board_id = b.id) AND (c_1.segment = ''::text))) c ON ((c.ends_at = l_1.last_at)))
-          GROUP BY l_1.last_at) l)
+     CROSS JOIN LATERAL ( SELECT COALESCE(centile.last_event_at(b.id, max(l_1.last_at)), max(l_1.last_at)) AS last_at
+           FROM centile_store.board_lanes l_1
+          WHERE (l_1.board_id = b.id)) l)
      JOIN centile_store.periods p ON ((p.board_id = b.id)))
      LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = ANY (ARRAY['m'::"char", 'r'::"char"])) AND a.relispopulated)))
      CROSS JOIN LATERAL ( SELECT
@@ -7386,7 +7417,7 @@ CREATE VIEW centile.period_status AS
                     ELSE NULL::timestamp with time zone
                 END AS last_event_at) e);
 
-COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. The last event is NULL from the board''s first event after the period until the period is closed. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 
 CREATE VIEW centile.periods AS
  SELECT b.slug AS board,
@@ -7722,6 +7753,22 @@ CREATE SEQUENCE centile_store.combined_view_number
     CACHE 1;
 
 COMMENT ON SEQUENCE centile_store.combined_view_number IS 'Numbers of the materialized views of combined boards.';
+
+CREATE TABLE centile_store.cut_offs (
+    period_id bigint NOT NULL,
+    batches bigint[] NOT NULL,
+    ledger_end bigint,
+    last_at timestamp with time zone,
+    verified_revision integer
+);
+
+COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
+
+COMMENT ON COLUMN centile_store.cut_offs.ledger_end IS 'The highest id in the ledger at the first cut-off; rows of the board after it have higher ids. A refresh does not change it.';
+
+COMMENT ON COLUMN centile_store.cut_offs.last_at IS 'Time of the board''s last transaction up to ledger_end.';
+
+COMMENT ON COLUMN centile_store.cut_offs.verified_revision IS 'Revision of the archive that agreed with the ledger when it was last verified; 0 after damage was found.';
 
 CREATE TABLE centile_store.epochs (
     epoch text NOT NULL COLLATE pg_catalog."C",
@@ -8192,6 +8239,10 @@ REVOKE ALL ON FUNCTION centile.lane_hash(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.last_event_at(p_board_id integer, p_lane_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.last_event_at(p_board_id integer, p_lane_at timestamp with time zone) TO centile_reader;
+GRANT ALL ON FUNCTION centile.last_event_at(p_board_id integer, p_lane_at timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) TO centile_service;
@@ -8337,6 +8388,9 @@ GRANT ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key
 REVOKE ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.archive_kind(p_period_id bigint, p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_kind(p_period_id bigint, p_name text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;
 
@@ -8381,8 +8435,8 @@ GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source te
 REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
@@ -8431,6 +8485,11 @@ GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bi
 
 REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
 
@@ -8517,8 +8576,8 @@ GRANT ALL ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_ba
 REVOKE ALL ON FUNCTION centile_store.end_import(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) TO centile_service;
@@ -8558,8 +8617,6 @@ GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_act
 
 REVOKE ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
@@ -8782,8 +8839,8 @@ GRANT ALL ON FUNCTION centile_store.release_unused_windows() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.remove_archive(p_name text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.remove_archive(p_name text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
@@ -8863,8 +8920,8 @@ GRANT ALL ON FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id
 REVOKE ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_lane_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_lane_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) TO centile_service;
@@ -8989,8 +9046,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_ser
 GRANT SELECT ON TABLE centile.outbox TO centile_reader;
 GRANT SELECT ON TABLE centile.outbox TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
-
 GRANT SELECT ON TABLE centile.period_status TO centile_reader;
 GRANT SELECT ON TABLE centile.period_status TO centile_service;
 
@@ -9031,6 +9086,8 @@ GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_changes TO centile_servi
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 
 GRANT USAGE ON SEQUENCE centile_store.combined_view_number TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.epochs TO centile_service;
 

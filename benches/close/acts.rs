@@ -14,6 +14,8 @@ const LIMIT: f64 = 2.0;
 
 /// Seconds of the query without and with the acts.
 pub struct WithActs {
+    /// Number of resets, voids and bans, each.
+    pub acts: u64,
     pub without: f64,
     pub with: f64,
 }
@@ -48,5 +50,5 @@ pub fn beside_none(bench: &Bench, week: &Week, players: u64) -> Outcome<WithActs
     if with > LIMIT * without {
         return Err(format!("{with:.1} s with {acts} resets, voids and bans, {without:.1} s without").into());
     }
-    Ok(WithActs { without, with })
+    Ok(WithActs { acts, without, with })
 }

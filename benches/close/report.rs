@@ -98,9 +98,9 @@ impl Report {
         self.print_reads();
         self.print_refreshes();
         self.print_commands();
-        if let Some(WithActs { without, with }) = &self.with_acts {
+        if let Some(WithActs { acts, without, with }) = &self.with_acts {
             println!(
-                "\nThe archive's query: {without:.2} s; with 100,000 resets, voids and bans {with:.2} s, {:.2} times (limit: 2).",
+                "\nThe archive's query: {without:.2} s; with {acts} resets, voids and bans each {with:.2} s, {:.2} times (limit: 2).",
                 with / without
             );
         }

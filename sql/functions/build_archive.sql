@@ -1,5 +1,5 @@
--- The second step of closing. Replaces the archive of an interrupted attempt, which no statement reads
--- while the period is open.
+-- The second step of closing. Replaces the archive of an interrupted attempt, which no statement
+-- reads while the period is open.
 CREATE OR REPLACE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -16,8 +16,9 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    PERFORM centile_store.remove_archive(v_period.archive_name);
-    -- Computed from the standings of all time, a snapshot has no definition that a refresh could run.
+    PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
+    -- Computed from the standings of all time, a snapshot has no definition that a refresh could
+    -- run.
     PERFORM CASE v_period.kind
         WHEN 'snapshot' THEN centile_store.create_archive(p_period_id, v_period.archive_name, 'TABLE',
             centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))

@@ -1,5 +1,5 @@
--- For acts that change a sum by p_change at a time. A ban does not hide the sum, because an unban
--- would bring it back. An act may bring a sum closer to the range.
+-- Call it after an act that has changed a sum by p_change. Includes the sums of banned players,
+-- because an unban restores them. An act may bring a sum that is out of range closer to it.
 CREATE OR REPLACE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamptz, p_change bigint) RETURNS void
 LANGUAGE plpgsql STABLE
 AS $$
@@ -24,4 +24,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.check_sum(centile_store.boards, bigint, timestamptz, bigint) IS
-'Raises an error if an act on a player has led a sum out of the range of 64 bits in a period that holds the time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
+'Raises an error if a player''s sum exceeds 64 bits, after an act, in a period that contains a time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';

@@ -8,7 +8,6 @@ SET enable_nestloop = off
 AS $$
 DECLARE
     v_period      centile_store.periods;
-    v_batches     bigint[] := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
@@ -20,21 +19,12 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
+    PERFORM centile_store.check_cut_off(v_period) WHERE v_period.segment = '';
     -- A snapshot has no live ranking to compare.
     IF v_period.kind = 'snapshot' THEN
         EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
         UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
         RETURN 0;
-    END IF;
-    -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
-    -- this was checked.
-    IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
-               WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
-                 AND t.batch > v_batches[t.lane + 1]
-                 -- An import that cancelled the closing may write such scores.
-                 AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
-        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
     -- The statement finds the ranking itself, because a rebuild may replace it at any moment. Score
     -- and time give the order, except where tiebreaks do. Places shift if players are left out.

@@ -1,5 +1,5 @@
--- pg_restore copies the rows of a table, but computes a materialized view from the ledger. A reader
--- waits only for the exchange at the end; a reader that stays open makes the call fail after ten seconds.
+-- pg_restore copies the rows of a table, but computes a materialized view from the ledger. Readers
+-- wait only for the exchange at the end. If a reader stays open, the call fails after ten seconds.
 CREATE OR REPLACE FUNCTION centile.convert_archive(p_board text, p_period text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -21,7 +21,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM centile_store.create_archive(v_period_id, v_table, 'TABLE', format('SELECT * FROM centile_archive.%I', v_name));
-    PERFORM centile_store.remove_archive(v_name);
+    PERFORM centile_store.remove_archive(v_period_id, v_name);
     EXECUTE format('ALTER TABLE centile_archive.%I RENAME TO %I', v_table, v_name);
     RETURN true;
 END

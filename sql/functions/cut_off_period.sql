@@ -33,11 +33,8 @@ BEGIN
     END IF;
 
     -- An earlier cut-off may have raised the lanes.
-    SELECT CASE WHEN count(c.period_id) = 0 THEN l.last_at ELSE max(c.last_at) END INTO v_last_at
-    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) l
-    LEFT JOIN (SELECT p.ends_at, c.* FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
-               WHERE p.board_id = v_period.board_id AND p.segment = '') c ON c.ends_at = l.last_at
-    GROUP BY l.last_at;
+    SELECT coalesce(centile.last_event_at(v_period.board_id, max(l.last_at)), max(l.last_at)) INTO v_last_at
+    FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id;
     v_end := centile_store.ledger_end();
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;

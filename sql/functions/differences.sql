@@ -3,10 +3,13 @@
 -- reported as another. Returns up to p_limit rows of each kind; total is the number of all rows of
 -- the kind.
 --
--- Of an open period: its ranking, entries, bucket rows, layout, bucket counts, the rows of each lane
--- and the segments of its players. Without p_whole, only players with ledger rows since the last
--- verification are compared with the ledger, and the others' bucket rows with their entries. Of a closed period: the archive as of its cut-off, and the frozen
--- top, while the archive is kept. Of a combined board: its view, number of players and frozen top.
+-- Of an open period: its ranking, entries, bucket rows, layout, bucket counts, the rows of each
+-- lane and the segments of its players. Without p_whole, only players with ledger rows since the
+-- last verification are compared with the ledger, and the others' bucket rows with their entries.
+--
+-- Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is kept.
+-- Without p_whole, only if this revision has not been verified. Of a combined board: its view,
+-- number of players and frozen top.
 CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10, p_whole boolean DEFAULT true)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
@@ -36,6 +39,8 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                       WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
         RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;
+    ELSIF NOT p_whole AND v_period.archive_revision = (SELECT c.verified_revision FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
+        RETURN;
     ELSIF v_period.kind = 'all_time' THEN
         -- Of a combined board. Its sources may have changed since, so the ranking is only compared
         -- with its own parts.

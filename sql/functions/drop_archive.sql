@@ -20,7 +20,7 @@ BEGIN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
         -- Before the update, so that other sessions can change the period meanwhile.
-        PERFORM centile_store.remove_archive(v_period.archive_name);
+        PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
 END

@@ -1,16 +1,19 @@
--- The owner's rights drop the view, but the service may write any name into the table. So the view's
--- own definition must name the board.
+-- The function runs with the owner's rights, and the service may write any name into the table. So
+-- the view's own definition must name the board.
 CREATE OR REPLACE FUNCTION centile_store.drop_combined_view(p_board_id integer, p_name text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_view regclass := to_regclass(format('centile_archive.%I', p_name));
+    v_view pg_catalog.pg_class;
 BEGIN
-    IF position(format('centile_store.combined_ranking(%s)', p_board_id) IN pg_get_viewdef(v_view)) = 0
+    SELECT * INTO v_view FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p_name;
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF v_view.relkind <> 'm' OR position(format('centile_store.combined_ranking(%s)', p_board_id) IN pg_get_viewdef(v_view.oid)) = 0
        OR EXISTS (SELECT FROM centile_store.periods p WHERE p.archive_name = p_name) THEN
-        RAISE EXCEPTION '%', format('centile_archive.%I is no replaced ranking of this combined board', p_name) USING ERRCODE = 'CB409';
+        RAISE EXCEPTION '%', format('centile_archive.%I is in use, or Centile did not create it for this board', p_name) USING ERRCODE = 'CB409';
     END IF;
-    EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', p_name);
+    EXECUTE format('DROP MATERIALIZED VIEW centile_archive.%I', p_name);
 END
 $$;
 

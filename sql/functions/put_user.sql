@@ -1,7 +1,10 @@
--- p_reading: default sets NULL. p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key;
--- see centile_store.check_editable. The audit log records the changed fields without their values,
--- which would survive an erasure. Changed attributes are listed in centile_store.attribute_moves until
--- centile_store.move_player has moved the user on every board with segments: the service and
+-- NULL leaves a field as it is. An avatar of NULL is removed if p_set_avatar is true. A p_reading
+-- of 'default' removes the user's own setting. p_boards: the boards of a limited key; see
+-- centile_store.check_editable.
+--
+-- The audit log records the names of changed fields only: an erasure would not remove their values.
+-- If attributes change, centile_store.attribute_moves lists the user until
+-- centile_store.move_player has moved the user on every board with segments. The service and
 -- `centile maintain` call it.
 CREATE OR REPLACE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
     p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', p_attributes jsonb DEFAULT NULL,

@@ -1,5 +1,5 @@
--- See centile_store.differences. p_user_ids: the players to compare with the ledger; NULL for all. One sort puts players and bounds in order; rows that do not fit
--- into work_mem go to disk.
+-- See centile_store.differences. p_user_ids: the players to compare with the ledger; NULL for all.
+-- One sort puts players and bounds in order; rows that do not fit into work_mem go to disk.
 CREATE OR REPLACE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[] DEFAULT NULL)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE

@@ -1,6 +1,7 @@
--- Takes a new cut-off, computes the archive from the ledger while readers continue, freezes the top again and
--- raises the revision, in one transaction. A segment takes the cut-off of its whole period, which
--- may be before a correction: the segment then stays marked as long as its whole period does.
+-- Takes a new cut-off, computes the archive from the ledger while readers continue, freezes the top
+-- again and raises the revision, in one transaction. A segment takes the cut-off of its whole
+-- period, which may be before a correction: the segment then stays marked as long as its whole
+-- period does.
 CREATE OR REPLACE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -40,7 +41,7 @@ BEGIN
     IF array_position(v_is, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
-    IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_before.archive_name AND c.relkind = 'r') THEN
+    IF centile_store.archive_kind(p_period_id, v_before.archive_name) = 'r' THEN
         EXECUTE format('DELETE FROM centile_archive.%I', v_before.archive_name);
         EXECUTE format('INSERT INTO centile_archive.%I %s', v_before.archive_name, centile_store.archive_query(p_period_id));
     ELSE

@@ -1,5 +1,6 @@
--- The standings of all time, except of players with ledger rows after the snapshot's end or cut-off:
--- only theirs come from the ledger. So the cost does not grow with the age of the board.
+-- Takes the entries of most players from the ranking of all time. Computes only those of players
+-- with ledger rows after the snapshot's end or cut-off from the ledger. So the cost does not grow
+-- with the age of the board.
 CREATE OR REPLACE FUNCTION centile_store.snapshot_entries(p_period_id bigint)
 RETURNS TABLE (user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamptz, only_zeros boolean)
 LANGUAGE plpgsql STABLE ROWS 1000000
@@ -16,10 +17,12 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id;
     SELECT p.ranking_id INTO v_ranking FROM centile_store.periods p WHERE p.board_id = v_period.board_id AND p.kind = 'all_time' AND p.segment = '';
-    -- A ranking with known damage is not trusted, nor the snapshots of several servers of a cluster.
+    -- Reads the whole ledger if the ranking is known to be damaged. Also on a cluster, where the
+    -- servers do not share a snapshot.
     IF v_cut_off.ledger_end IS NOT NULL AND v_ranking IS NOT NULL AND to_regclass('centile_lanes.groups') IS NULL
        AND NOT EXISTS (SELECT FROM centile_store.verified_rankings v WHERE v.ranking_id = v_ranking AND v.damaged_at IS NOT NULL) THEN
-        -- Rows up to an earlier cut-off are from before the snapshot's end if the last one is.
+        -- If the last event before a cut-off is from before the snapshot's end, all earlier rows
+        -- are.
         SELECT coalesce(max(c.ledger_end), 0) INTO v_before
         FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id
         WHERE p.board_id = v_period.board_id AND c.last_at < v_period.ends_at;

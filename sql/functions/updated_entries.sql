@@ -1,5 +1,6 @@
--- Takes the entries of other players than p_user_ids from the ranking. Reads the whole ledger if
--- p_user_ids is NULL, or has so many players that looking up each would take longer.
+-- Computes the entries of p_user_ids from the ledger, and takes the others from the ranking.
+-- Computes all if p_user_ids is NULL, or has so many players that reading the whole ledger is
+-- faster.
 CREATE OR REPLACE FUNCTION centile_store.updated_entries(p_ranking_id bigint, p_period_id bigint, p_batches bigint[], p_user_ids bigint[])
 RETURNS TABLE (user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamptz, only_zeros boolean)
 LANGUAGE plpgsql STABLE ROWS 1000000

@@ -1,10 +1,9 @@
 -- pg_stat_activity hides sessions of other logins from all but members of pg_read_all_stats, so
--- oldest_snapshot_age of other callers covers their own sessions only. pg_dump locks every table and
--- archive at once.
+-- oldest_snapshot_age of other callers covers their own sessions only. pg_dump locks every table
+-- and archive at once.
 CREATE OR REPLACE VIEW centile.database_limits AS
 SELECT (SELECT max(l.last_at) - clock_timestamp() FROM centile_store.board_lanes l
-        WHERE l.last_at > clock_timestamp()
-          AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.board_id = l.board_id AND p.ends_at = l.last_at)) AS clock_behind,
+        WHERE l.last_at > clock_timestamp() AND centile.last_event_at(l.board_id, l.last_at) IS NULL) AS clock_behind,
        (SELECT age(d.datfrozenxid)::bigint FROM pg_catalog.pg_database d WHERE d.datname = current_database()) AS xid_age,
        current_setting('autovacuum_freeze_max_age')::bigint AS xid_age_max,
        r.dead_rows, r.live_rows,

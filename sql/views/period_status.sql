@@ -1,5 +1,5 @@
--- Players of a closed period are those of its archive. The last event of an open period is the last
--- one of the board: NULL if it lies outside of the period. A cut-off that set the lanes' time names it.
+-- Players of a closed period are those of its archive. The last event of another period is the last
+-- one of the board, if that lies in the period: finding an earlier one would read all entries.
 CREATE OR REPLACE VIEW centile.period_status AS
 SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.state IN ('closed', 'preparing') THEN p.state WHEN p.cut_off_at IS NOT NULL THEN 'closing'
@@ -22,11 +22,8 @@ SELECT b.slug AS board, p.kind, p.label,
        p.closed_at, p.id AS period_id, p.segment
 FROM centile_store.boards b
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN count(c.period_id) = 0 THEN l.last_at ELSE max(c.last_at) END AS last_at
-    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = b.id) l
-    LEFT JOIN (SELECT c.ends_at, o.* FROM centile_store.periods c JOIN centile_store.cut_offs o ON o.period_id = c.id
-               WHERE c.board_id = b.id AND c.segment = '') c ON c.ends_at = l.last_at
-    GROUP BY l.last_at) l
+    SELECT coalesce(centile.last_event_at(b.id, max(l.last_at)), max(l.last_at)) AS last_at
+    FROM centile_store.board_lanes l WHERE l.board_id = b.id) l
 JOIN centile_store.periods p ON p.board_id = b.id
 LEFT JOIN pg_catalog.pg_class a
     ON a.relnamespace = 'centile_archive'::regnamespace AND a.relname = p.archive_name AND a.relkind IN ('m', 'r') AND a.relispopulated
@@ -35,5 +32,5 @@ CROSS JOIN LATERAL (
                 WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at THEN l.last_at END AS last_event_at) e;
 
 COMMENT ON VIEW centile.period_status IS
-'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+'State, players, version, last event and archive of every period. The last event is NULL from the board''s first event after the period until the period is closed. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 GRANT SELECT ON centile.period_status TO centile_reader;

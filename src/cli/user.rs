@@ -57,8 +57,8 @@ pub(super) enum Command {
         /// removes the attribute
         #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
         attributes: Vec<(Attribute, Option<String>)>,
-        /// Readers of the profile; `key` requires any key, `default` means those that `serve --profiles`
-        /// names
+        /// Readers of the profile: `public`, `key` (callers with any key), or `default` (the setting
+        /// `--profiles` of `serve`)
         #[arg(long, value_name = "READERS", value_parser = reading)]
         reading: Option<ProfileReading>,
     },

@@ -35,10 +35,11 @@ pub(super) struct Verify {
     /// ledger.
     #[arg(long)]
     counts: bool,
-    /// Compare all entries of open periods with the ledger
+    /// Compare everything with the ledger
     ///
-    /// Otherwise compares only players with ledger rows since the last verification. A ranking that
-    /// was never verified, or was found damaged, is always compared as a whole.
+    /// Otherwise, in open periods, compares only players with ledger rows since the last
+    /// verification, and skips archives that were verified and not refreshed since. What was found
+    /// damaged is always compared as a whole.
     #[arg(long, conflicts_with = "counts")]
     whole: bool,
     /// Maximum number of differences to list per kind and period; all are counted

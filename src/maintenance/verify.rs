@@ -47,7 +47,7 @@ pub enum Depth {
         /// Maximum differences listed of each kind.
         limit: u32,
         /// Whether to read the whole ledger, not only rows since the last verification of a
-        /// ranking.
+        /// ranking, and archives that were verified.
         whole: bool,
     },
     /// Counts against each other and against the bucket rows, for rankings only.
@@ -77,12 +77,12 @@ pub async fn verify(
         let (board, name) = (period.board.clone(), period.period.clone());
         let checked = match depth {
             Depth::Everything { limit, whole } => {
-                // The periods of a board follow each other.
-                let point = match begun.take() {
-                    Some((board_id, point)) if board_id == period.board_id => point,
-                    _ => verifier.begin(period.board_id).await?,
-                };
-                let (_, point) = begun.insert((period.board_id, point));
+                // Once for all rankings of a board, whose periods follow each other.
+                begun = begun.filter(|(board_id, _)| *board_id == period.board_id);
+                if begun.is_none() && period.ranking_id.is_some() {
+                    begun = Some((period.board_id, verifier.begin(period.board_id).await?));
+                }
+                let point = begun.as_ref().map(|(_, point)| point);
                 everything(cache, &mut verifier, period, point, limit, whole).await
             }
             Depth::Counts => counted(&mut verifier, period).await,
@@ -104,7 +104,7 @@ async fn everything(
     cache: &Cache,
     verifier: &mut Verifier,
     period: VerifiablePeriod,
-    point: &SettledPoint,
+    point: Option<&SettledPoint>,
     limit: u32,
     whole: bool,
 ) -> Result<Option<Checked>> {
@@ -123,8 +123,14 @@ async fn everything(
         attempts += 1;
     };
     let Some(comparison) = comparison else { return Ok(None) };
-    if let Some(ranking_id) = comparison.ranking_id {
-        verifier.end(ranking_id, comparison.differences.is_empty(), point).await?;
+    let agrees = comparison.differences.is_empty();
+    if let Some((ranking_id, point)) = comparison.ranking_id.zip(point) {
+        verifier.end(ranking_id, agrees, comparison.damaged_at, point).await?;
+    } else {
+        let verified = if agrees { comparison.revision } else { 0 };
+        if comparison.verified != Some(verified) {
+            verifier.end_archive(period.period_id, verified, comparison.verified).await?;
+        }
     }
     let cached = cached_differences(cache, &comparison, limit).await;
     let PeriodComparison { players, mut differences, .. } = comparison;

@@ -34,14 +34,20 @@ pub(crate) struct PeriodComparison {
     pub(crate) ranking_id: Option<i64>,
     /// The ranking in this snapshot, with its version and the players of each bucket.
     pub(crate) ranking: Option<(i64, Version, Vec<i64>)>,
+    /// When damage of the ranking was found, if it was known in this snapshot.
+    pub(crate) damaged_at: Option<DateTime<Utc>>,
+    /// Revision of the archive.
+    pub(crate) revision: i32,
+    /// Revision that was verified before, or 0 after damage was found.
+    pub(crate) verified: Option<i32>,
     /// The differences.
     pub(crate) differences: Vec<Difference>,
 }
 
-/// A point in the ledger of a board, up to which all rows are committed.
+/// A point in the ledger of a board, up to which all rows are committed. Without `ledger_end`,
+/// it is unknown.
 #[derive(Debug)]
 pub(crate) struct SettledPoint {
-    began_at: DateTime<Utc>,
     ledger_end: Option<i64>,
     batches: Option<Vec<i64>>,
     times: Option<Vec<DateTime<Utc>>>,
@@ -106,7 +112,7 @@ impl Verifier {
     pub(crate) async fn begin(&mut self, board_id: i32) -> Result<SettledPoint> {
         let point = sqlx::query_as!(
             SettledPoint,
-            r#"SELECT began_at AS "began_at!", ledger_end, batches, times FROM centile_store.begin_verification($1)"#,
+            "SELECT ledger_end, batches, times FROM centile_store.begin_verification($1)",
             board_id
         )
         .fetch_one(&mut self.0)
@@ -115,12 +121,20 @@ impl Verifier {
     }
 
     /// Records that a ranking agrees with the ledger up to this point, or that it is damaged.
-    pub(crate) async fn end(&mut self, ranking_id: i64, agrees: bool, point: &SettledPoint) -> Result<()> {
+    ///
+    /// `damaged_at` is the damage that was known in the snapshot of the comparison.
+    pub(crate) async fn end(
+        &mut self,
+        ranking_id: i64,
+        agrees: bool,
+        damaged_at: Option<DateTime<Utc>>,
+        point: &SettledPoint,
+    ) -> Result<()> {
         sqlx::query!(
             "SELECT centile_store.end_verification($1, $2, $3, $4, $5, $6)",
             ranking_id,
             agrees,
-            point.began_at,
+            damaged_at,
             point.ledger_end,
             point.batches.as_deref(),
             point.times.as_deref()
@@ -130,10 +144,30 @@ impl Verifier {
         Ok(())
     }
 
+    /// Records the revision of a period's archive that agrees with the ledger, or 0 for damage.
+    ///
+    /// `before` is what the snapshot of the comparison had. Records nothing if another session has
+    /// recorded damage since. Skips a period that is being refreshed, because the refresh makes
+    /// another revision.
+    pub(crate) async fn end_archive(&mut self, period_id: i64, verified: i32, before: Option<i32>) -> Result<()> {
+        sqlx::query!(
+            "UPDATE centile_store.cut_offs SET verified_revision = $2
+             WHERE period_id IN (SELECT c.period_id FROM centile_store.cut_offs c
+                                 WHERE c.period_id = $1 AND ($2 = 0 OR c.verified_revision IS NOT DISTINCT FROM $3) FOR UPDATE SKIP LOCKED)",
+            period_id,
+            verified,
+            before
+        )
+        .execute(&mut self.0)
+        .await?;
+        Ok(())
+    }
+
     /// Compares a period with the ledger; returns up to `limit` differences of each kind.
     ///
-    /// If not `whole`, reads only the ledger rows since the last verification of a ranking. Returns
-    /// `None` when the period has neither a ranking nor an archive any more.
+    /// If not `whole`, reads only the ledger rows since the last verification of a ranking, and skips
+    /// a verified archive. Returns `None` when the period has neither a ranking nor an archive any
+    /// more.
     pub(crate) async fn compare(
         &mut self,
         period_id: i64,
@@ -145,6 +179,8 @@ impl Verifier {
                       centile_store.lane_batches(g.board_id, g.lanes) AS "batches: Vec<Option<i64>>",
                       centile_store.bucket_totals(g.id) AS "counts: Vec<Option<i64>>",
                       coalesce(centile_store.player_count(g.id), 0) AS "live!", coalesce(p.archive_players, 0) AS "archived!",
+                      p.archive_revision, (SELECT v.damaged_at FROM centile_store.verified_rankings v WHERE v.ranking_id = g.id) AS "damaged_at?",
+                      (SELECT c.verified_revision FROM centile_store.cut_offs c WHERE c.period_id = p.id) AS "verified?",
                       (SELECT coalesce(jsonb_agg(d), '[]') FROM centile_store.differences(p.id, $2, $3) d)
                           AS "differences!: Json<Vec<Difference>>"
                FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id
@@ -169,6 +205,9 @@ impl Verifier {
                 players: players.unsigned_abs(),
                 ranking_id: row.ranking_id,
                 ranking,
+                damaged_at: row.damaged_at,
+                revision: row.archive_revision,
+                verified: row.verified,
                 differences: row.differences.0,
             }
         }))

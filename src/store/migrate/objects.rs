@@ -251,7 +251,7 @@ async fn prepare(transaction: &mut PgConnection, files: &Files) -> Result<(), Fa
         return Err(Failure::Other(Error::conflict(
             Code::Conflict,
             format!(
-                "Centile did not create {foreign}, and has a function or view of that name: rename or drop yours, then migrate again"
+                "this edition of Centile creates {foreign}, but another user has created an object of that name: rename or drop it, then run `centile migrate` again"
             ),
         )));
     }

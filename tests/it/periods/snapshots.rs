@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_as, query_scalar,
 use crate::{
     http::api::site::Site,
     maintenance::layout::rows_read_of,
-    support::{Files, TestDb, amount, import, run},
+    support::{Files, Ran, TestDb, amount, import, run},
 };
 
 const SCORES: &str = "/v1/boards/arena/scores";
@@ -211,6 +211,88 @@ async fn snapshots_and_verifications_read_the_rows_since_the_last_and_agree_with
     let last = rows_of_a_snapshot(&mut connection, -4).await;
     assert!(first < 500 && last < first + 50, "{first}, then {last}");
     run(&db, &["verify", "--whole"]).well();
+}
+
+/// Opens a snapshot of the first board, and closes it.
+async fn take(db: &TestDb, label: &str, end: &str) -> Ran {
+    db.execute(&format!(
+        "INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at)
+         VALUES (1, 'snapshot', 'day-2024-01-{label}', '-infinity', '{end}')"
+    ))
+    .await;
+    run(db, &["close", "--due"])
+}
+
+fn refresh(db: &TestDb, label: &str) -> Ran {
+    let period = format!("snapshot:day-2024-01-{label}");
+    run(db, &["refresh", "--board", "arena", "--period", &period, "--by", "dora"])
+}
+
+#[tokio::test]
+async fn a_snapshot_lacks_corrections_after_its_end() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 1::smallint);
+         SELECT centile.ensure_users('{ann,bob}'), centile.ensure_ledger_months('2024-01-01', '2024-01-31');
+         SELECT testing.record_scores(1, 0::smallint, '{ann,bob}', '{5,6}', p_times => '{2024-01-05,2024-01-06}')",
+    )
+    .await;
+    // The first cut-off sets the lane to January 10. The correction is earlier, and later than the end
+    // of the next snapshots.
+    take(&db, "01", "2024-01-10Z").await.well();
+    db.execute("SELECT centile.correct_score('arena', 'ann', 100, '2024-01-09Z', 'late', 'dora')").await;
+    take(&db, "02", "2024-01-08Z").await.well();
+    take(&db, "03", "2024-01-10Z").await.well();
+    refresh(&db, "01").well();
+    take(&db, "04", "2024-01-08 12:00Z").await.well();
+    run(&db, &["verify", "--whole"]).well();
+    let scores = "SELECT array_agg(score ORDER BY label) FROM centile.progress('arena', 'ann', 10)";
+    assert_eq!(query_scalar::<_, Vec<i64>>(scores).fetch_one(&db.pool().await).await.unwrap(), [105, 5, 105, 5]);
+}
+
+#[tokio::test]
+async fn a_lane_set_back_and_a_table_of_another_stop_a_snapshot() {
+    const SET_BACK: &str = "UPDATE centile_store.board_lanes SET batch = batch - 1";
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 1::smallint);
+         SELECT testing.submit_score('arena', 'p' || n, n) FROM generate_series(1, 4) n",
+    )
+    .await;
+    // The first snapshot; no score since the last one; a score since then.
+    for (label, damage) in
+        [("01", SET_BACK), ("02", "UPDATE centile_store.board_lanes SET batch = 1"), ("03", SET_BACK)]
+    {
+        if label == "03" {
+            run(&db, &["score", "submit", "p1", "5", "--board", "arena"]).well();
+        }
+        db.execute(damage).await;
+        let closed = take(&db, label, "2024-01-10Z").await;
+        let words = "the ledger has batches above the last one of their lane";
+        assert!(closed.code == Some(1) && closed.out.contains(words), "{label}: {closed:?}");
+        run(&db, &["rebuild", "--board", "arena", "--period", "all_time"]).well();
+        run(&db, &["close", "--due"]).well();
+    }
+
+    // Neither a new archive, nor a refresh, nor retention replaces what Centile did not create.
+    let name = "centile_archive.arena_snapshot_day_2024_01_04";
+    db.execute(&format!("CREATE TABLE {name} AS SELECT 7 AS n")).await;
+    let closed = take(&db, "04", "2024-01-10Z").await;
+    assert!(closed.code == Some(1) && closed.out.contains(name), "{closed:?}");
+    db.execute(
+        "UPDATE centile_store.periods SET archive_name = 'other' WHERE label = 'day-2024-01-04';
+         UPDATE centile_store.periods SET archive_name = 'arena_snapshot_day_2024_01_04' WHERE label = 'day-2024-01-03'",
+    )
+    .await;
+    refresh(&db, "03").refused(1, &[name]);
+    db.execute(
+        "UPDATE centile_store.periods SET archive_dropped_at = now(), frozen_top = NULL WHERE label = 'day-2024-01-03'",
+    )
+    .await;
+    let kept = run(&db, &["maintain"]);
+    assert!(format!("{kept:?}").contains(name), "{kept:?}");
+    let left = format!("SELECT n FROM {name}");
+    assert_eq!(query_scalar::<_, i32>(AssertSqlSafe(left)).fetch_one(&db.pool().await).await.unwrap(), 7);
 }
 
 #[tokio::test]

@@ -198,6 +198,7 @@ async fn protect_locks(db: &TestDb, owner: &str) {
 async fn forged_names_drop_no_view(service: &mut PgConnection) {
     for (column, call) in [
         ("old_views = '{main_week_2024_01_15,newest}'", "drop_old_views"),
+        ("old_views = '{foreign_table,newest}'", "drop_old_views"),
         ("next_view = 'main_week_2024_01_15'", "build_combination"),
     ] {
         let forged = format!("UPDATE centile_store.combinations SET {column}; SELECT centile_store.{call}(4)");
@@ -315,6 +316,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     let wrong = not_refused(&mut service, &attempts).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
 
+    db.execute("CREATE TABLE centile_archive.foreign_table ()").await;
     refresh_combined(&mut service).await;
     convert_archive(&mut service).await;
     for drop in [false, true] {

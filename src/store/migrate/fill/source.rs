@@ -54,7 +54,7 @@ const BUCKET_COUNTS: &str = "
 const LANE_TABLES: [(&str, &str); 2] = [("board_lanes", BOARD_LANES), ("bucket_counts", BUCKET_COUNTS)];
 
 /// Columns that differ in a cluster of `$count` lanes: table, column, expression for a row `t`.
-const CHANGED: [(&str, &str, &str); 11] = [
+const CHANGED: [(&str, &str, &str); 12] = [
     ("boards", "lanes", "CASE t.mode WHEN 'combined' THEN 1 ELSE $count END"),
     ("rankings", "lanes", "$count"),
     (
@@ -64,6 +64,7 @@ const CHANGED: [(&str, &str, &str); 11] = [
     ),
     ("cut_offs", "ledger_end", "NULL"),
     ("cut_offs", "last_at", "NULL"),
+    ("cut_offs", "verified_revision", "NULL"),
     ("combinations", "next_view", "NULL"),
     ("combinations", "next_as_of", "NULL"),
     ("combinations", "next_sources", "NULL"),

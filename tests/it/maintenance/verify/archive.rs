@@ -41,6 +41,13 @@ async fn a_damaged_archive_is_named() {
     }
     damage_archive(&db, "SELECT").await;
     verify(&db, &[]).well();
+    // From now on only a whole verification reads it, until damage is known.
+    damage_archive(&db, "DELETE FROM x WHERE user_id = 7").await;
+    verify(&db, WEEK).well();
+    for more in [&["--whole"][..], &[]] {
+        let found = verify(&db, &[WEEK, more].concat());
+        assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["archive row missing"])), "{found:?}");
+    }
 }
 
 #[tokio::test]
@@ -61,7 +68,7 @@ async fn values_derived_from_an_archive_are_compared() {
         ),
     ] {
         db.execute(&statement).await;
-        let found = verify(&db, WEEK);
+        let found = verify(&db, &[WEEK, &["--whole"]].concat());
         assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from([wanted])), "{statement}: {found:?}");
         assert!(found.out.contains(words), "{statement}: {found:?}");
         assert!(found.err.contains("centile refresh"), "{found:?}");

@@ -80,29 +80,54 @@ async fn players_with_new_rows_are_compared_with_the_ledger() {
     assert_eq!(kinds(&verify(&db, &[])), BTreeSet::from(["entry different"]));
 }
 
-/// Of two verifications at once, one that began before damage was found does not hide it.
+/// Of two verifications at once, one whose snapshot lacks the damage that the other found does not
+/// hide it.
 #[tokio::test]
 async fn damage_stays_known_beside_another_verification() {
     let db = with_past().await;
     let pool = db.pool().await;
-    let is_known = async |statement: &str| {
+    let is_verified = async |before: &str, after: &str| {
         let all = format!(
-            "CREATE TEMP TABLE point AS SELECT p.ranking_id, b.* FROM centile_store.periods p, centile_store.begin_verification(1) b WHERE p.kind = 'all_time';
-             {statement}
-             SELECT centile_store.end_verification(ranking_id, true, began_at, ledger_end, batches, times) FROM point;
+            "{before}
+             CREATE TEMP TABLE point AS
+             SELECT p.ranking_id, (SELECT v.damaged_at FROM centile_store.verified_rankings v WHERE v.ranking_id = p.ranking_id) AS damaged_at
+             FROM centile_store.periods p WHERE p.kind = 'all_time';
+             {after}
+             SELECT centile_store.end_verification(p.ranking_id, true, p.damaged_at, b.ledger_end, b.batches, b.times)
+             FROM point p, centile_store.begin_verification(1) b;
              DROP TABLE point"
         );
         db.execute(&all).await;
         let point = "SELECT bool_or(ledger_end IS NOT NULL) FROM centile_store.verified_rankings";
         sqlx::query_scalar::<_, bool>(point).fetch_one(&pool).await.unwrap()
     };
-    let finds =
-        "SELECT centile_store.end_verification(ranking_id, false, began_at, ledger_end, batches, times) FROM point;";
-    assert!(!is_known(finds).await);
-    assert!(is_known("").await);
-    assert!(!is_known(finds).await);
+    let finds = "SELECT centile_store.end_verification(p.ranking_id, false, NULL, NULL, NULL, NULL) FROM centile_store.periods p WHERE p.kind = 'all_time';";
+    assert!(!is_verified("", finds).await);
+    assert!(!is_verified("", finds).await, "found again, later");
+    assert!(is_verified("", "").await);
+    assert!(!is_verified("", finds).await);
+    assert!(is_verified(finds, "").await);
     db.execute("DELETE FROM centile_store.board_lanes WHERE lane = 1").await;
-    assert!(!is_known("").await, "a lane is missing");
+    assert!(!is_verified(finds, "").await, "a lane is missing");
+}
+
+/// While another session keeps the structure lock of a board, its rankings are verified without a new
+/// point. Closed periods need no lock.
+#[tokio::test]
+async fn a_locked_board_does_not_end_a_verification() {
+    let db = with_past().await;
+    let pool = db.pool().await;
+    run(&db, &["board", "create", "zoo"]).well();
+    run(&db, &["score", "submit", "ann", "5", "--board", "zoo"]).well();
+    let session = db.hold("SELECT centile_store.lock_structure(1, false)").await;
+    let verified = run(&db, &["verify"]).well();
+    assert!(verified.contains("arena all_time") && verified.contains("zoo all_time"), "{verified}");
+    let boards = "SELECT array_agg(DISTINCT g.board_id) FROM centile_store.verified_rankings v
+         JOIN centile_store.rankings g ON g.id = v.ranking_id WHERE v.ledger_end IS NOT NULL";
+    assert_eq!(sqlx::query_scalar::<_, Vec<i32>>(boards).fetch_one(&pool).await.unwrap(), [2]);
+    change_entry(&db, &pool, 7, true, false).await;
+    assert_eq!(kinds(&verify(&db, &["--period", "all_time"])), BTreeSet::from(["entry different"]));
+    drop(session);
 }
 
 /// Returns the ledger rows that verifying all time reads, with a new score of one player.
@@ -114,7 +139,7 @@ async fn rows_of_a_verification(connection: &mut PgConnection) -> i64 {
          CREATE TEMP TABLE found AS
          SELECT p.ranking_id, (SELECT count(*) FROM centile_store.differences(p.id, 10, false)) AS differences
          FROM centile_store.periods p WHERE p.kind = 'all_time';
-         SELECT centile_store.end_verification(f.ranking_id, f.differences = 0, p.began_at, p.ledger_end, p.batches, p.times) FROM found f, point p;
+         SELECT centile_store.end_verification(f.ranking_id, f.differences = 0, NULL, p.ledger_end, p.batches, p.times) FROM found f, point p;
          DROP TABLE point, found",
     )
     .execute(&mut *connection)
