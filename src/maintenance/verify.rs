@@ -127,9 +127,9 @@ async fn everything(
     if let Some((ranking_id, point)) = comparison.ranking_id.zip(point) {
         verifier.end(ranking_id, agrees, comparison.damaged_at, point).await?;
     } else {
-        let verified = if agrees { comparison.revision } else { 0 };
-        if comparison.verified != Some(verified) {
-            verifier.end_archive(period.period_id, verified, comparison.verified).await?;
+        let revision = if agrees { comparison.revision } else { 0 };
+        if comparison.verified != Some(revision) {
+            verifier.end_archive(period.period_id, revision, comparison.verified).await?;
         }
     }
     let cached = cached_differences(cache, &comparison, limit).await;
