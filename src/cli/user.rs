@@ -1,5 +1,7 @@
 //! `centile user`: shows, changes, bans and erases players.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -178,7 +180,7 @@ struct Line<'a> {
     name: &'a str,
     avatar_url: Option<&'a str>,
     metadata: &'a Metadata,
-    attributes: &'a Metadata,
+    attributes: &'a BTreeMap<String, String>,
     banned: bool,
     reading: Option<Reading>,
 }
@@ -198,12 +200,13 @@ impl<'a> From<&'a User> for Line<'a> {
 }
 
 fn description(user: &User) -> String {
+    let attributes = user.attributes.iter().map(|(name, value)| format!("{name}={value}"));
     fields(&[
         ("id", user.user_id.clone()),
         ("name", user.name.clone()),
         ("avatar", user.avatar.clone().unwrap_or_else(|| "none".to_owned())),
         ("metadata", user.metadata.to_string()),
-        ("attributes", user.attributes.to_string()),
+        ("attributes", attributes.collect::<Vec<_>>().join(", ")),
         ("readers", user.reading.map_or("default", Reading::name).to_owned()),
         ("banned", if user.banned { "yes" } else { "no" }.to_owned()),
     ])
