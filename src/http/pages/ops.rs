@@ -540,6 +540,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "whole numbers and the same decimals")]
     fn alerts_checks_and_the_page_have_the_same_thresholds() {
         let alerts = include_str!("../../../docs/alerts.yml");
         let checks = include_str!("../../../docs/monitoring.md");
