@@ -200,13 +200,13 @@ impl<'a> From<&'a User> for Line<'a> {
 }
 
 fn description(user: &User) -> String {
-    let attributes = user.attributes.iter().map(|(name, value)| format!("{name}={value}"));
     fields(&[
         ("id", user.user_id.clone()),
         ("name", user.name.clone()),
         ("avatar", user.avatar.clone().unwrap_or_else(|| "none".to_owned())),
         ("metadata", user.metadata.to_string()),
-        ("attributes", attributes.collect::<Vec<_>>().join(", ")),
+        // A map of texts is always JSON.
+        ("attributes", serde_json::to_string(&user.attributes).unwrap_or_default()),
         ("readers", user.reading.map_or("default", Reading::name).to_owned()),
         ("banned", if user.banned { "yes" } else { "no" }.to_owned()),
     ])
