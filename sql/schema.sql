@@ -4468,6 +4468,27 @@ $$;
 
 COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists the players whom the frozen top and the message of closed periods name. Example: SELECT centile_store.list_named_players();';
 
+CREATE FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) RETURNS SETOF text
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_bitmapscan TO 'on'
+    AS $$
+BEGIN
+    RETURN QUERY
+    SELECT l.slug
+    FROM ((SELECT b.slug FROM centile_store.boards b
+           WHERE (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after
+           ORDER BY b.slug LIMIT p_limit)
+          UNION ALL
+          SELECT b.slug FROM centile_store.boards b
+          WHERE b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after) l
+    ORDER BY l.slug
+    LIMIT p_limit;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) IS 'Slugs after p_after of the boards in p_readable and all public boards, or of all boards without p_readable; with p_tag, only of the boards that have this tag. Example: SELECT centile_store.listed_boards(NULL, '''', ''{}'', 10);';
+
 CREATE FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
@@ -8073,6 +8094,10 @@ ALTER TABLE ONLY centile_store.webhooks
 
 CREATE INDEX boards_private ON centile_store.boards USING btree (slug) WHERE (reading = 'key'::text);
 
+CREATE INDEX boards_public ON centile_store.boards USING btree (slug) WHERE (reading = 'public'::text);
+
+CREATE INDEX boards_tags ON centile_store.boards USING gin (tags) WITH (fastupdate=off);
+
 CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user_id) WHERE (done_at IS NULL);
 
 CREATE INDEX friends_friend_idx ON centile_store.friends USING btree (friend_id, user_id);
@@ -8694,6 +8719,9 @@ GRANT ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches
 
 REVOKE ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;

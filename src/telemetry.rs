@@ -323,6 +323,7 @@ fn describe() {
         ("centile_relations_limit", "Maximum number of locks in PostgreSQL's lock table."),
         ("centile_user_id", "Highest internal id of a player."),
         ("centile_user_id_limit", "Highest internal id that a rank index can hold."),
+        ("centile_months_to_freeze", "Ended months of the ledger that maintenance has yet to freeze."),
         ("centile_quarantine_waiting", "Events in quarantine that wait for a decision."),
     ] {
         describe_gauge!(name, text);

@@ -18,8 +18,7 @@ use crate::{
 };
 
 /// Returns the lane of a player.
-#[must_use]
-pub fn lane_of(user_id: &UserId, board: &Board) -> i16 {
+pub fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
     scoring::lane_of(user_id, board)
 }
 

@@ -3,10 +3,10 @@
 use hyper::Uri;
 
 use crate::{
-    Code, Error, Resource, Result, boards,
+    Code, Error, Resource, Result,
     model::{
         act::{Act, Actor},
-        board::{BoardFilter, BoardSlug, Mode},
+        board::BoardSlug,
         segment::check_value,
         user::{Profile, User, UserId, check_text},
     },
@@ -199,20 +199,18 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
-    // Nobody has scores on a combined board.
-    let boards = boards::list(&rankings.store, BoardFilter::default()).await?;
-    for board in boards.iter().filter(|board| board.mode != Mode::Combined) {
+    for (board_id, board) in rankings.store.boards_with_events().await? {
         let done = async {
-            rankings.store.ban_on_board(board.slug.as_str(), ban, act).await?;
-            rankings.acknowledge_all(board.id).await
+            rankings.store.ban_on_board(&board, ban, act).await?;
+            rankings.acknowledge_all(board_id).await
         };
         match done.await {
             Ok(()) => {}
             // The later ban or unban changes all boards.
             Err(error @ Error::Conflict { code: Code::BanSuperseded, .. }) => return Err(error),
             Err(error) => {
-                tracing::error!(board = %board.slug, %error, "a ban or unban has not reached a board");
-                unchanged.push(board.slug.as_str());
+                tracing::error!(board, %error, "a ban or unban has not reached a board");
+                unchanged.push(board);
                 failed = Some(error);
             }
         }

@@ -14,6 +14,7 @@ use crate::{
             WindowLength,
         },
         combination::{SOURCES_MAX, Source},
+        key::Key,
         name::Named as _,
         segment::{Attribute, SEGMENTS_MAX},
         tag::{TAGS_MAX, Tag},
@@ -108,9 +109,28 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     find(boards, &new.slug).await.map(|board| Board::clone(&board))
 }
 
-/// Returns the selected boards, ordered by slug.
-pub async fn list(store: &Store, filter: BoardFilter<'_>) -> Result<Vec<Board>> {
-    store.boards(filter).await
+/// Returns all boards, or those with a tag, ordered by slug. Leaves out damaged ones.
+pub async fn list(store: &Store, tag: Option<&Tag>) -> Result<Vec<Board>> {
+    Ok(store.boards(BoardFilter { tag, ..BoardFilter::default() }).await?.0)
+}
+
+/// Returns a page of the boards that the holder of this key, or everyone, may read, and the cursor of
+/// the next page; with a tag, only the boards that have it. Leaves out damaged ones.
+///
+/// A cursor is the slug of the last board, which need not be in the list any more.
+pub(crate) async fn readable(
+    store: &Store,
+    key: Option<&Key>,
+    tag: Option<&Tag>,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<(Vec<Board>, Option<String>)> {
+    let after = cursor.map(str::parse).transpose();
+    let after: Option<BoardSlug> =
+        after.map_err(|_: Error| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
+    // A key without boards is for all.
+    let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
+    store.boards(BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit) }).await
 }
 
 /// Returns the board with this slug, from the cache if possible.

@@ -28,9 +28,9 @@ use crate::{
     config::{Config, named, value},
     instance::Instance,
     model::board::{
-        ArchivedKind, Board, BoardChange, BoardFilter, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
-        DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX,
-        KeptArchivesChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+        ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
+        EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchivesChange, Mode,
+        NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
@@ -457,8 +457,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
         Command::List { tag, json } => {
-            let filter = BoardFilter { tag: tag.as_ref(), ..BoardFilter::default() };
-            let boards = with_instance(config, async |instance| boards::list(&instance.store, filter).await).await?;
+            let boards =
+                with_instance(config, async |instance| boards::list(&instance.store, tag.as_ref()).await).await?;
             if json {
                 return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
             }

@@ -1,5 +1,7 @@
 //! `centile user`: shows, changes, bans and erases players.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -178,7 +180,7 @@ struct Line<'a> {
     name: &'a str,
     avatar_url: Option<&'a str>,
     metadata: &'a Metadata,
-    attributes: &'a Metadata,
+    attributes: &'a BTreeMap<String, String>,
     banned: bool,
     reading: Option<Reading>,
 }
@@ -203,7 +205,8 @@ fn description(user: &User) -> String {
         ("name", user.name.clone()),
         ("avatar", user.avatar.clone().unwrap_or_else(|| "none".to_owned())),
         ("metadata", user.metadata.to_string()),
-        ("attributes", user.attributes.to_string()),
+        // A map of texts is always JSON.
+        ("attributes", serde_json::to_string(&user.attributes).unwrap_or_default()),
         ("readers", user.reading.map_or("default", Reading::name).to_owned()),
         ("banned", if user.banned { "yes" } else { "no" }.to_owned()),
     ])

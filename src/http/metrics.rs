@@ -32,6 +32,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
         gauge!(name).set(value as f64);
     }
     let limits = instance.store.database_limits().await?;
+    let ledger = instance.store.ledger_ahead().await?;
     for (name, value) in [
         ("centile_xid_age", limits.xid_age),
         ("centile_xid_age_limit", limits.xid_age_max),
@@ -41,6 +42,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
         ("centile_relations_limit", limits.relations_max),
         ("centile_user_id", limits.user_id),
         ("centile_user_id_limit", limits.user_id_max),
+        ("centile_months_to_freeze", ledger.map_or(0, |ledger| ledger.to_freeze)),
     ] {
         gauge!(name).set(value as f64);
     }

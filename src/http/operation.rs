@@ -7,7 +7,7 @@ use crate::{
     delivery::outbox,
     instance::Instance,
     model::{
-        board::{Board, BoardFilter, BoardSlug},
+        board::{Board, BoardSlug},
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::{Message, MessageFilter},
     },
@@ -93,7 +93,7 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
 }
 
 async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Stored> {
-    let boards = boards::list(&instance.store, BoardFilter::default()).await?;
+    let boards = boards::list(&instance.store, None).await?;
     let selected = match selected {
         Some(slug) => Some(boards::find(&instance.boards, slug).await?.slug.clone()),
         None => boards.first().map(|board| board.slug.clone()),

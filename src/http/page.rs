@@ -16,16 +16,12 @@ use maud::Markup;
 use serde::Deserialize;
 
 use crate::{
-    Code, Error, Resource, Result,
+    Code, Error, Resource, Result, boards,
     http::{
         Api,
         api::{endpoint::Endpoint, problem::Problem, text, top as top_body},
         embed,
-        extract::{
-            caller,
-            path::BoardPath,
-            query::{self, ListQuery},
-        },
+        extract::{caller, path::BoardPath, query},
         ops,
         pages::{
             RankingView, Rows,
@@ -77,7 +73,7 @@ const LIMIT_MAX: u32 = 100;
 const SUMMARIES_MAX: usize = 12;
 
 /// Boards of a home page.
-const HOME_BOARDS: u64 = 24;
+const HOME_BOARDS: usize = 24;
 
 /// Rows of each top on the home page.
 const SUMMARY_ROWS: u32 = 3;
@@ -136,8 +132,7 @@ async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let HomeQuery { after } = query::parse(request)?;
-    let list = ListQuery { limit: Some(HOME_BOARDS), cursor: after };
-    let found = caller::readable_boards(api, None, None, &list).await;
+    let found = boards::readable(&api.instance.store, None, None, HOME_BOARDS, after.as_deref()).await;
     let (boards, next) = found.map_err(|error| error.in_field("after"))?;
     rate::charge(request, boards.len())?;
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
@@ -223,7 +218,9 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
             }
         },
     );
-    let (rows, local) = (rows?, if_known(local)?.flatten());
+    let (rows, player) = (rows?, player?);
+    let is_unknown = matches!(player, Some(PlayerShown::NoScore { is_known: false }));
+    let local = if_known(local)?.flatten().filter(|local| local.local_players > 0 || !is_unknown);
     // A page of friends that cannot be shown is the first page of all players.
     let link = if link.among == Among::Friends && local.is_none() { link.among(Among::All) } else { link };
     let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
@@ -258,7 +255,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
         segments: segments.as_deref().unwrap_or_default(),
         distribution: distribution.as_deref(),
         before,
-        player: player?,
+        player,
         progress: progress?,
         found,
         local,
@@ -330,7 +327,8 @@ async fn player(
         Ok(standing) => PlayerShown::Standing(Box::new(standing), transactions),
         // Only an unknown player comes without a hint.
         Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {
-            PlayerShown::NoScore { is_known: what == Resource::Score }
+            let is_known = what == Resource::Score && caller::readable_profile(api, None, user).await.is_ok();
+            PlayerShown::NoScore { is_known }
         }
         Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
         Err(error) => return Err(error),

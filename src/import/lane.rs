@@ -1,6 +1,6 @@
 //! Writes events: one task per lane, in file order within the lane.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -31,7 +31,7 @@ pub(super) struct Lanes {
     board: Arc<Board>,
     batch_size: usize,
     /// Per lane: lines of an incomplete batch, and the queue of its task.
-    queues: Vec<(Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
+    queues: BTreeMap<i16, (Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
     tasks: JoinSet<Result<()>>,
     shared: Arc<Shared>,
 }
@@ -64,7 +64,7 @@ impl Lanes {
         let mut start = |lane| {
             let (sender, batches) = mpsc::channel(QUEUED_BATCHES);
             tasks.spawn(Arc::clone(&shared).write_lane(lane, batches));
-            (Vec::new(), sender)
+            (lane, (Vec::new(), sender))
         };
         let queues = (0..board.lanes).map(&mut start).collect();
         Self { board: Arc::clone(board), batch_size, queues, tasks, shared }
@@ -73,21 +73,23 @@ impl Lanes {
     /// Queues lines whose players, partitions and periods exist.
     ///
     /// Returns `false` when a lane has failed; [`Self::finish`] then returns its error.
-    pub(super) async fn take(&mut self, lines: Vec<ImportedLine>) -> bool {
+    pub(super) async fn take(&mut self, lines: Vec<ImportedLine>) -> Result<bool> {
         for line in lines {
-            let lane = usize::try_from(lane_of(&line.record.user_id, &self.board)).unwrap_or_default();
-            let Some((waiting, sender)) = self.queues.get_mut(lane) else { return false };
+            let lane = lane_of(&line.record.user_id, &self.board)?;
+            let Some((waiting, sender)) = self.queues.get_mut(&lane) else {
+                return Err(Error::Internal(format!("board {} has no lane {lane}", self.board.slug)));
+            };
             waiting.push(line);
             if waiting.len() >= self.batch_size && sender.send(std::mem::take(waiting)).await.is_err() {
-                return false;
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
     }
 
     /// Writes the remaining lines, and rebalances the board. Returns the error of a failed lane.
     pub(super) async fn finish(mut self) -> Result<()> {
-        for (waiting, sender) in self.queues {
+        for (waiting, sender) in self.queues.into_values() {
             // Sending fails when the lane has failed; its error is collected next.
             sender.send(waiting).await.ok();
         }

@@ -96,7 +96,7 @@ pub(crate) async fn run(
             for line in future_lines {
                 rejects.add(line.number, &line.raw, &reason, progress)?;
             }
-            if !lanes.take(ready).await {
+            if !lanes.take(ready).await? {
                 break;
             }
         }

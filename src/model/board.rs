@@ -78,8 +78,6 @@ pub enum Reading {
 /// Selects boards. The default selects all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BoardFilter<'a> {
-    /// Only the board of this slug.
-    pub slug: Option<&'a BoardSlug>,
     /// Only boards with this tag.
     pub tag: Option<&'a Tag>,
     /// Only boards after this one.

@@ -51,4 +51,24 @@ impl Settings {
     pub const DEFAULT_POOL_WAIT: Duration = Duration::from_secs(2);
     /// Default of [`Self::write_wait`].
     pub const DEFAULT_WRITE_WAIT: Duration = Duration::from_millis(400);
+
+    /// Settings of unit tests: no server listens on this port.
+    #[cfg(test)]
+    pub(crate) fn without_server() -> Self {
+        Self {
+            database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
+            replica: None,
+            redis_url: None,
+            redis_ca: None,
+            redis_prefix: "p".to_owned(),
+            read_connections: 1,
+            write_connections: 1,
+            statement_timeout: Duration::from_secs(1),
+            pool_wait: Duration::from_millis(100),
+            write_wait: Duration::from_millis(100),
+            index_memory: 0,
+            master_keys: None,
+            maintenance_every: None,
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Users: the players that boards share.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use sha2::{Digest as _, Sha256};
 
@@ -72,8 +72,8 @@ pub struct User {
     pub avatar: Option<String>,
     /// The game's own data about the player.
     pub metadata: Metadata,
-    /// Values of the attributes by which boards have segments, by their names: a JSON object.
-    pub attributes: Metadata,
+    /// Values of the attributes by which boards have segments, by their names.
+    pub attributes: BTreeMap<String, String>,
     /// Readers of the profile; `None` for the default of the service.
     pub reading: Option<Reading>,
     /// Whether the player is banned.

@@ -533,3 +533,37 @@ pub(crate) fn key_of(key: StoredKey) -> RankKey {
     let user_id = u32::try_from(key.internal_id.max(0)).unwrap_or(u32::MAX);
     RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{instance::Instance, model::settings::Settings};
+
+    #[tokio::test]
+    async fn boards_without_indexes_or_users_are_dropped() -> Result<()> {
+        let instance = Instance::connect(&Settings::without_server()).await?;
+        let indexes = &instance.rankings.indexes;
+        let refused = |until| Slot::Refused { name: "b/week".into(), until, bytes: None };
+        let now = Instant::now();
+        for (board, slot) in [
+            (1, None),
+            (2, Some(Slot::Loading)),
+            (3, Some(refused(now))),
+            (4, Some(refused(now + Duration::from_mins(1)))),
+        ] {
+            indexes.board(board).rankings_mut().extend(slot.map(|slot| (10, slot)));
+        }
+        // A reader that has just looked the board up.
+        let held = indexes.board(5);
+        let left = || {
+            indexes.drop_unused();
+            let mut left: Vec<i32> = indexes.boards().keys().copied().collect();
+            left.sort_unstable();
+            left
+        };
+        assert_eq!(left(), [2, 4, 5]);
+        drop(held);
+        assert_eq!(left(), [2, 4]);
+        Ok(())
+    }
+}

@@ -60,7 +60,7 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
     let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (index, event) in events.into_iter().enumerate() {
-        let (indexes, events) = by_lane.entry(lane_of(&event.user_id, board)).or_default();
+        let (indexes, events) = by_lane.entry(lane_of(&event.user_id, board)?).or_default();
         indexes.push(index);
         events.push(event);
     }
@@ -110,8 +110,10 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
 }
 
 /// Returns the lane of a player.
-pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
-    i16::try_from(i32::from(lane_hash(user_id.as_str())) % i32::from(board.lanes)).unwrap_or_default()
+pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
+    let lane = i32::from(lane_hash(user_id.as_str())).checked_rem(i32::from(board.lanes));
+    lane.and_then(|lane| i16::try_from(lane).ok())
+        .ok_or_else(|| Error::Internal(format!("board {} has {} lanes", board.slug, board.lanes)))
 }
 
 /// Reads new and previous ranks after the commit, for the events that want them, by event and

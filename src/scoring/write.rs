@@ -130,7 +130,7 @@ impl Lane {
             }
             let committed = if decisions.events.iter().any(writes) {
                 match session.commit_batch(source, &begun, &pending, &decisions, &self.layouts).await? {
-                    Outcome::Written(committed) => Some(committed),
+                    Outcome::Written(committed) => committed,
                     Outcome::Stale => {
                         session.end(false).await?;
                         holds_lock = true;
@@ -143,13 +143,12 @@ impl Lane {
                     }
                 }
             } else {
-                None
+                Committed { batch: begun.batch(), transaction_ids: Vec::new(), quarantine_ids: Vec::new() }
             };
             session.end(true).await?;
-            let batch = committed.as_ref().map_or(begun.batch(), |committed| committed.batch);
             self.is_contended = self.last_batch.is_some_and(|last| last != begun.batch());
-            self.last_batch = Some(batch);
-            return answers(batch, committed.unwrap_or_default(), decisions);
+            self.last_batch = Some(committed.batch);
+            return answers(committed, decisions);
         }
         Err(Error::unavailable(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))
     }
@@ -189,8 +188,8 @@ fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
 }
 
 /// Builds the answer to each event.
-fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Written> {
-    let Committed { transaction_ids, quarantine_ids, .. } = committed;
+fn answers(committed: Committed, decisions: Decisions) -> Result<Written> {
+    let Committed { batch, transaction_ids, quarantine_ids } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
     // The batch is committed. An error must not let the caller send it again without its ids.
     let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());

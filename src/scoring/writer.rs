@@ -325,6 +325,8 @@ async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
 /// Writes events as one batch, and records the result for readers and rebalancing.
 async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event]) -> Result<Answers> {
     let begin = Instant::now();
+    let damaged = |_| Error::Internal(format!("board {} has a lane {}", lane.board_id, lane.number));
+    let number = usize::try_from(lane.number).map_err(damaged)?;
     let submitted: Vec<Submitted> = events.iter().map(|event| (*event).into()).collect();
     let written = lane.write(&shared.store, EventSource::Live, &submitted).await?;
     telemetry::count_batch(events.len(), begin.elapsed());
@@ -332,7 +334,7 @@ async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event])
         let accepted = written.answers.iter().filter(|answer| matches!(answer, Answer::Accepted { .. })).count();
         counts.add(lane.board_id, accepted as u64);
     }
-    shared.acknowledged.raise(lane.board_id, usize::try_from(lane.number).unwrap_or_default(), written.batch);
+    shared.acknowledged.raise(lane.board_id, number, written.batch);
     Ok(written.answers)
 }
 

@@ -64,7 +64,7 @@ struct LaneState {
 }
 
 /// Ids of a written batch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Committed {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
     pub(crate) batch: i64,
@@ -444,7 +444,7 @@ fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> R
     let rule = rule.and_then(|rule| rule.parse().ok()).ok_or_else(|| {
         Error::Internal(format!("event {quarantine_id} is not in quarantine, or broke an unknown rule"))
     })?;
-    Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.unwrap_or_default() } })
+    Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.ok_or_else(damaged)? } })
 }
 
 /// Returns the index of a 1-based PostgreSQL array position, below `length`.

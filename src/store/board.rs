@@ -12,8 +12,7 @@ use crate::{
     model::{
         act::Actor,
         board::{
-            Board, BoardChange, BoardFilter, BoardSlug, GainMax, KeptArchives, Mode, NewBoard, OnViolation, Order,
-            Reading, SnapshotKind, Ties,
+            Board, BoardChange, BoardFilter, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties,
         },
         combination::{Aggregate, Combination, Join},
         name::Named as _,
@@ -24,6 +23,7 @@ use crate::{
     store::{
         Store,
         combination::{self, StoredCombination},
+        undamaged,
     },
 };
 
@@ -41,10 +41,10 @@ struct StoredBoard {
     points_min: i64,
     points_max: i64,
     frozen_top_size: i32,
-    kept_archives: Json<KeptArchives>,
+    kept_archives: String,
     reading: String,
     events_per_minute: Option<i32>,
-    gain_max: Json<GainMax>,
+    gain_max: String,
     on_violation: String,
     snapshots: Option<String>,
     rolling: Vec<String>,
@@ -70,9 +70,9 @@ impl TryFrom<StoredBoard> for Board {
             order: stored.score_order.parse().map_err(|_| unknown("order"))?,
             ties: stored.ties.parse().map_err(|_| unknown("rule for ties"))?,
             periods: stored.periods.iter().filter_map(|name| name.parse().ok()).collect(),
-            kept_archives: stored.kept_archives.0,
+            kept_archives: serde_json::from_str(&stored.kept_archives).map_err(|_| unknown("limit of archives"))?,
             reading: stored.reading.parse().map_err(|_| unknown("rule for reading"))?,
-            gain_max: stored.gain_max.0,
+            gain_max: serde_json::from_str(&stored.gain_max).map_err(|_| unknown("limit of gains"))?,
             on_violation: stored.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
             snapshots: stored
                 .snapshots
@@ -105,7 +105,7 @@ impl TryFrom<StoredBoard> for Board {
                 .map(|Json(combination)| Combination::try_from(combination))
                 .transpose()
                 .map_err(|error| Error::Internal(format!("board {}: {error}", stored.slug)))?,
-            slug: stored.slug.parse()?,
+            slug: stored.slug.parse().map_err(|_| unknown("form of slug"))?,
             title: stored.title,
             lanes: stored.lanes,
             time_zone: stored.time_zone,
@@ -138,20 +138,45 @@ fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<St
 }
 
 impl Store {
-    /// Returns the selected boards by slug.
-    pub(crate) async fn boards(&self, filter: BoardFilter<'_>) -> Result<Vec<Board>> {
+    /// Returns the selected boards by slug, without damaged ones, and the slug of the last row if the
+    /// limit leaves out further boards.
+    pub(crate) async fn boards(&self, filter: BoardFilter<'_>) -> Result<(Vec<Board>, Option<String>)> {
+        let mut rows = self.stored_boards(None, filter).await?;
+        let is_last = filter.limit.is_none_or(|limit| rows.len() <= limit);
+        rows.truncate(filter.limit.unwrap_or(usize::MAX));
+        let next = rows.last().filter(|_| !is_last).map(|row| row.slug.clone());
+        let boards = rows.into_iter().map(|row| (format!("board {}", row.slug), Board::try_from(row)));
+        Ok((undamaged(boards), next))
+    }
+
+    /// Returns the board with this slug.
+    pub(crate) async fn board(&self, slug: &BoardSlug) -> Result<Option<Board>> {
+        let mut rows = self.stored_boards(Some(slug), BoardFilter::default()).await?;
+        rows.pop().map(Board::try_from).transpose()
+    }
+
+    /// Returns the row of one board, or those of the selected boards and of the next one.
+    async fn stored_boards(&self, slug: Option<&BoardSlug>, filter: BoardFilter<'_>) -> Result<Vec<StoredBoard>> {
         let readable = filter.readable.map(texts);
         let query = sqlx::query_file_as!(
             StoredBoard,
             "sql/queries/boards.sql",
-            filter.slug.map(BoardSlug::as_str),
+            slug.map(BoardSlug::as_str),
             filter.tag.map(Tag::as_str),
-            filter.after.map(BoardSlug::as_str),
+            filter.after.map_or("", BoardSlug::as_str),
             readable.as_deref(),
-            filter.limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)),
+            filter.limit.map(|limit| i64::try_from(limit).map_or(i64::MAX, |limit| limit.saturating_add(1))),
         );
-        let rows = self.read_coordinator(query.fetch_all(&self.readers)).await?;
-        rows.into_iter().map(Board::try_from).collect()
+        self.read_coordinator(query.fetch_all(&self.readers)).await
+    }
+
+    /// Returns id and slug of the boards that have events. Reads from the primary, which knows all of
+    /// them.
+    pub(crate) async fn boards_with_events(&self) -> Result<Vec<(i32, String)>> {
+        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' ORDER BY slug")
+            .fetch_all(&self.writers)
+            .await?;
+        Ok(boards.into_iter().map(|board| (board.id, board.slug)).collect())
     }
 
     /// Returns a board that requires a key and is none of these.

@@ -10,7 +10,7 @@ use crate::{
         key::{Key, NewKey, Role},
         name::Named as _,
     },
-    store::Store,
+    store::{Store, undamaged},
 };
 
 /// A stored API key with its secrets.
@@ -89,8 +89,9 @@ impl Store {
     /// Returns all keys, newest first.
     pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
         let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
-        rows.into_iter()
-            .map(|row| {
+        let keys = rows.into_iter().map(|row| {
+            let name = format!("key {}", row.id);
+            let key = || {
                 Ok(Key {
                     id: row.id,
                     name: row.name,
@@ -102,8 +103,10 @@ impl Store {
                     revoked_at: row.revoked_at,
                     last_used_at: row.last_used_at,
                 })
-            })
-            .collect()
+            };
+            (name, key())
+        });
+        Ok(undamaged(keys))
     }
 
     /// Returns the key with this id and the digest of its secret.

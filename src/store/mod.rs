@@ -33,8 +33,9 @@ pub(crate) mod user;
 pub(crate) mod verification;
 
 use std::{
+    collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -402,6 +403,19 @@ impl SessionSettings {
     async fn apply(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
         connection.execute(sqlx::raw_sql(AssertSqlSafe(Arc::clone(&self.0)))).await.map(drop)
     }
+}
+
+/// Rows that [`undamaged`] has logged.
+static DAMAGED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Leaves damaged rows out of a list, so that they do not hide the others. Logs each once, by its name.
+fn undamaged<T>(rows: impl IntoIterator<Item = (String, Result<T>)>) -> Vec<T> {
+    let log = |name: String, error: Error| {
+        if DAMAGED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+            tracing::error!(row = name, %error, "a damaged row is left out of lists");
+        }
+    };
+    rows.into_iter().filter_map(|(name, row)| row.map_err(|error| log(name, error)).ok()).collect()
 }
 
 /// Stores the epoch in the session. After a promotion, `centile.epoch` ignores the setting of a

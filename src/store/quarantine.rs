@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Error, Result,
+    Result,
     model::{
         act::Act,
         metadata::Metadata,
@@ -24,7 +24,6 @@ struct StoredEvent {
     rule: String,
     detail: String,
     submitted_at: DateTime<Utc>,
-    state: String,
     decided_at: Option<DateTime<Utc>>,
     decided_by: Option<String>,
     decided_why: Option<String>,
@@ -32,28 +31,25 @@ struct StoredEvent {
     metadata: Option<String>,
 }
 
-impl TryFrom<StoredEvent> for QuarantinedEvent {
-    type Error = Error;
-
-    fn try_from(stored: StoredEvent) -> Result<Self> {
-        let unknown = || Error::Internal(format!("quarantined event {} has an unknown state", stored.quarantine_id));
-        Ok(Self {
-            state: stored.state.parse().map_err(|_| unknown())?,
-            quarantine_id: stored.quarantine_id,
-            user_id: stored.user_id,
-            points: stored.points,
-            tiebreak: stored.tiebreak,
-            reason: stored.reason,
-            event_id: stored.event_id,
-            rule: stored.rule,
-            detail: stored.detail,
-            submitted_at: stored.submitted_at,
-            decided_at: stored.decided_at,
-            decided_by: stored.decided_by,
-            decided_why: stored.decided_why,
-            transaction_id: stored.transaction_id,
-            metadata: stored.metadata.map(Metadata::stored),
-        })
+impl StoredEvent {
+    fn in_state(self, state: State) -> QuarantinedEvent {
+        QuarantinedEvent {
+            state,
+            quarantine_id: self.quarantine_id,
+            user_id: self.user_id,
+            points: self.points,
+            tiebreak: self.tiebreak,
+            reason: self.reason,
+            event_id: self.event_id,
+            rule: self.rule,
+            detail: self.detail,
+            submitted_at: self.submitted_at,
+            decided_at: self.decided_at,
+            decided_by: self.decided_by,
+            decided_why: self.decided_why,
+            transaction_id: self.transaction_id,
+            metadata: self.metadata.map(Metadata::stored),
+        }
     }
 }
 
@@ -69,7 +65,7 @@ impl Store {
         let rows = sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.name(), after, limit)
             .fetch_all(&self.readers)
             .await?;
-        rows.into_iter().map(QuarantinedEvent::try_from).collect()
+        Ok(rows.into_iter().map(|row| row.in_state(state)).collect())
     }
 
     /// Moves an event from quarantine into the ledger; returns its transaction id.

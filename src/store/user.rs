@@ -1,12 +1,12 @@
 //! SQL of users.
 
 use crate::{
-    Result,
+    Error, Result,
     model::{
         act::{Act, Actor},
         board::Reading,
         metadata::Metadata,
-        name::{self, Named as _},
+        name::Named as _,
         user::{Profile, User},
     },
     store::{Store, cluster::LANE_OF_USER},
@@ -134,13 +134,14 @@ impl Store {
     pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
         let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };
+        let damaged = |what| Error::Internal(format!("the profile of user {user_id} has unknown {what}"));
         Ok(Some(User {
-            reading: row.reading.map(|reading| name::parse("reading", &reading)).transpose()?,
+            reading: row.reading.map(|reading| reading.parse().map_err(|_| damaged("readers"))).transpose()?,
             user_id: row.user_id,
             name: row.name,
             avatar: row.avatar,
             metadata: Metadata::stored(row.metadata),
-            attributes: Metadata::stored(row.attributes),
+            attributes: serde_json::from_str(&row.attributes).map_err(|_| damaged("attributes"))?,
             banned: row.banned,
         }))
     }

@@ -26,7 +26,7 @@ use crate::{
         extract::{
             body, caller,
             path::BoardPath,
-            query::{self, ListQuery},
+            query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
         },
         server::rate,
     },
@@ -242,9 +242,11 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let BoardsQuery { tag, limit, cursor } = query::parse(&request)?;
-    let (tag, list) = (query::tag(tag.as_deref())?, ListQuery { limit, cursor });
+    let tag = query::tag(tag.as_deref())?;
+    let limit = query::bounded("limit", limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let key = caller::given(&api, &request).await?;
-    let (boards, next) = caller::readable_boards(&api, key.as_deref(), tag.as_ref(), &list).await?;
+    let store = &api.instance.store;
+    let (boards, next) = boards::readable(store, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     let shown = |board: &Board| {
         let is_server = key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());

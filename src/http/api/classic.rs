@@ -197,7 +197,8 @@ pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<Htt
     query::none(&request)?;
     let board = caller::readable(&api, &request, &api.settings.default_board).await?;
     let rankings = api.reads(&request).await?;
-    let standing = read::standing(rankings, &board, &PeriodSelector::default(), &user_id, 0).await?;
+    let standing = read::standing(rankings, &board, &PeriodSelector::default(), &user_id, 0).await;
+    let standing = caller::listed(&api, &request, &user_id, standing, |_| true).await?;
     let player = &standing.player;
     let user_info = ClassicUser { user_id: &player.user_id, score: Some(player.score), rank: Some(player.rank) };
     Ok(reply::read(&ClassicUserResponse { user_info }))

@@ -111,7 +111,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let board = caller::readable(&api, &request, &path.board).await?;
     let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
     let cursor = query.cursor.as_deref();
-    let (rows, next) = scoring::history(&api.instance.store, &board, &user_id, limit, cursor, is_server).await?;
+    let rows = scoring::history(&api.instance.store, &board, &user_id, limit, cursor, is_server).await;
+    let (rows, next) = caller::listed(&api, &request, &user_id, rows, |(rows, _)| !rows.is_empty()).await?;
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),

@@ -350,7 +350,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let board = caller::readable(&api, &request, &path.board).await?;
     let rankings = api.reads(&request).await?;
     if let Some(friends) = friends {
-        let mut page = local::page(rankings, &board, &selector, &friends, &start, limit).await?;
+        let page = local::page(rankings, &board, &selector, &friends, &start, limit).await;
+        let is_shown = |page: &LocalPage| page.local_players > 0;
+        let mut page = caller::listed(&api, &request, &friends.user_id, page, is_shown).await?;
         if query.metadata {
             metadata::add(rankings, &board, &page.header, &mut page.rows).await?;
         }

@@ -16,8 +16,8 @@ use crate::{
             query,
         },
     },
-    model::period::Progress,
-    ranking::period,
+    model::period::{PeriodSelector, Progress},
+    ranking::{period, read},
 };
 
 /// Maximum snapshots of a response. Each is an archive to look up in.
@@ -118,7 +118,15 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let snapshots = query::bounded("snapshots", query.snapshots, 30, 1, SNAPSHOTS_MAX)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let rankings = api.reads(&request).await?;
-    let rows = period::progress(rankings, &board, &user_id, snapshots).await?;
+    let rows = period::progress(rankings, &board, &user_id, snapshots).await;
+    // A player of the ranking need not be in a snapshot.
+    let is_ranked = async || {
+        let all_time = PeriodSelector::default();
+        read::standing(rankings, &board, &all_time, &user_id, 0).await.is_ok()
+    };
+    let is_in_snapshot = |rows: &Vec<Progress>| rows.iter().any(|row| row.rank.is_some());
+    let is_shown = rows.as_ref().is_ok_and(is_in_snapshot) || is_ranked().await;
+    let rows = caller::listed(&api, &request, &user_id, rows, |_| is_shown).await?;
     let row = |progress| {
         let mut row = ProgressRowResponse::from(progress);
         if !board.tiers.is_empty() {

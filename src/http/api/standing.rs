@@ -106,7 +106,8 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let rankings = api.reads(&request).await?;
-    let mut standing = read::standing(rankings, &board, &selector, &user_id, around).await?;
+    let standing = read::standing(rankings, &board, &selector, &user_id, around).await;
+    let mut standing = caller::listed(&api, &request, &user_id, standing, |_| true).await?;
     if query.metadata {
         let Standing { header, player, above, below, .. } = &mut standing;
         metadata::add(rankings, &board, header, above.iter_mut().chain([player]).chain(below)).await?;

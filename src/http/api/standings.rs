@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Result,
+    Result, boards,
     http::{
         Api,
         api::{
@@ -17,7 +17,7 @@ use crate::{
         extract::{
             caller,
             path::UserPath,
-            query::{self, ListQuery, PeriodText, SegmentText},
+            query::{self, PeriodText, SegmentText},
         },
         server::rate,
     },
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Maximum boards of a response, and the default: their indexes are read in one round.
-const BOARDS_MAX: u64 = 100;
+const BOARDS_MAX: usize = 100;
 
 /// Selects boards and a period.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -122,11 +122,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
     let key = caller::given(&api, &request).await?;
-    let list = ListQuery { limit: Some(limit), cursor };
-    let (boards, next_cursor) = caller::readable_boards(&api, key.as_deref(), tag.as_ref(), &list).await?;
+    let store = &api.instance.store;
+    let (boards, next_cursor) = boards::readable(store, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     let rankings = api.reads(&request).await?;
-    let mut standings = read::standings(rankings, &boards, &selector, &user_id).await?;
+    let standings = read::standings(rankings, &boards, &selector, &user_id).await;
+    let is_shown = |found: &Vec<Result<Standing>>| found.is_empty() || found.iter().any(Result::is_ok);
+    let mut standings = caller::listed(&api, &request, &user_id, standings, is_shown).await?;
     if metadata {
         let found = boards.iter().zip(&mut standings).filter_map(|(board, standing)| {
             let Standing { header, player, .. } = standing.as_mut().ok()?;

@@ -120,7 +120,7 @@ pub(crate) struct UserResponse {
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<BTreeMap<String, String>>, example = json!({"country": "DE"}))]
-    attributes: Option<Metadata>,
+    attributes: Option<BTreeMap<String, String>>,
     /// Whether the player is banned. A banned player is in no ranking. Only holders of a server or
     /// admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]

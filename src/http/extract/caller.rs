@@ -13,20 +13,12 @@ use crate::{
     Code, Error, Resource, Result,
     access::key_cache::{self, CachedKey},
     boards,
-    http::{
-        Api,
-        extract::{
-            query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, ListQuery},
-            signature,
-        },
-        ops,
-    },
+    http::{Api, extract::signature, ops},
     instance::Instance,
     model::{
         act::Actor,
-        board::{Board, BoardFilter, BoardSlug, Reading},
+        board::{Board, BoardSlug, Reading},
         key::Key,
-        tag::Tag,
         user::{User, UserId},
     },
     users,
@@ -139,29 +131,6 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
     Ok(board)
 }
 
-/// Returns a page of the boards that a caller with this key may read, and the cursor of the next
-/// page; only those with this tag, if given. A cursor is the slug of the last board, which need not
-/// be in the list any more.
-pub(crate) async fn readable_boards(
-    api: &Api,
-    key: Option<&Key>,
-    tag: Option<&Tag>,
-    ListQuery { limit, cursor }: &ListQuery,
-) -> Result<(Vec<Board>, Option<String>)> {
-    let limit = query::bounded("limit", *limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
-    let after = cursor.as_deref().map(str::parse).transpose();
-    let after: Option<BoardSlug> =
-        after.map_err(|_: Error| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
-    // A key without boards is for all.
-    let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
-    let filter = BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit + 1), slug: None };
-    let mut boards = boards::list(&api.instance.store, filter).await?;
-    let is_last = boards.len() <= limit;
-    boards.truncate(limit);
-    let next = boards.last().filter(|_| !is_last).map(|board| board.slug.to_string());
-    Ok((boards, next))
-}
-
 /// Returns whether the request has a valid key.
 pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::AUTHORIZATION) && authenticated(api, request).await.is_ok()
@@ -215,8 +184,32 @@ pub(crate) async fn readable_profile(api: &Api, key: Option<&Key>, user_id: &Use
     }
 }
 
-/// Requires a caller who may read the friends of a player: a server or admin key, or the right to
-/// read the profile and every board, because friends may play on any of them.
+/// Reads about a player on a board that the caller may read. A player who is not shown there
+/// (`is_shown`) and whose profile the caller may not read is like an unknown player.
+pub(crate) async fn listed<T>(
+    api: &Api,
+    request: &HttpRequest,
+    user_id: &UserId,
+    read: Result<T>,
+    is_shown: impl FnOnce(&T) -> bool,
+) -> Result<T> {
+    let is_hidden = match &read {
+        Ok(found) => !is_shown(found),
+        Err(error) => matches!(error, Error::NotFound { what: Resource::Score, .. }),
+    };
+    if is_hidden && !has_key(api, request).await {
+        match readable_profile(api, None, user_id).await {
+            Err(Error::NotFound { .. } | Error::Unauthorized { .. }) => {
+                return Err(Error::not_found(Resource::User, user_id.as_str()));
+            }
+            profile => drop(profile?),
+        }
+    }
+    read
+}
+
+/// Refuses a caller who may not read the friends of a player. Server and admin keys may. Any other
+/// caller must be allowed to read the profile and every board, because friends may play on any of them.
 pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest, user_id: &UserId) -> Result<()> {
     let key = given(api, request).await?;
     if key.as_ref().is_some_and(|key| key.may_serve().is_ok() || key.boards.is_empty()) {

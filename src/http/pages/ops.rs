@@ -532,6 +532,55 @@ mod tests {
         assert_eq!(seen(0, 0.0, true), "ledger_months");
     }
 
+    /// Returns the number that follows `text` in a document.
+    fn number_after(document: &str, text: &str) -> f64 {
+        let (_, rest) = document.split_once(text).unwrap_or_else(|| panic!("no {text}"));
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest[..end].parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "whole numbers and the same decimals")]
+    fn alerts_checks_and_the_page_have_the_same_thresholds() {
+        let alerts = include_str!("../../../docs/alerts.yml");
+        let checks = include_str!("../../../docs/monitoring.md");
+        let threshold = |alert: &str, check: &str, seconds: f64| {
+            let of_alert = number_after(alerts, alert);
+            assert_eq!(of_alert, number_after(checks, check) * seconds, "{alert} and {check}");
+            of_alert
+        };
+        let clock = threshold("max(centile_clock_behind_seconds) > ", "clock_behind > interval '", 1.0);
+        let snapshot = threshold("_snapshot_age_seconds) > ", "oldest_snapshot_age > interval '", 3_600.0);
+        let xid = threshold("max(centile_xid_age) > ", "WHERE xid_age > ", 1.0);
+        let dead = threshold("max(centile_dead_rows) > ", "dead_rows > ", 1.0);
+        let live = threshold("max(centile_dead_rows) > 1000000 + ", "dead_rows > 1000000 + ", 1.0);
+        let relations = threshold("max(centile_relations) > ", "relations > ", 1.0);
+        let user_id = threshold("max(centile_user_id) > ", "user_id > ", 1.0);
+        let due = threshold("max(centile_oldest_due_age_seconds) > ", "oldest_due_age > interval '", 60.0);
+        let waiting = threshold("_outbox_oldest_age_seconds) > ", "created_at < now() - interval '", 60.0);
+        assert_eq!([due, waiting], [ATTENTION_AFTER_SECONDS; 2]);
+
+        // The page's tasks begin just above them. Limits of 1,000,000 make the numbers whole.
+        let of = 1_000_000;
+        let whole = |share: f64| format!("{:.0}", share * of as f64).parse::<i64>().unwrap_or_default();
+        let near = |above: i64| {
+            let limits = StoredLimits {
+                clock_behind_seconds: clock + above as f64,
+                xid_age: whole(xid) + above,
+                xid_age_max: of,
+                dead_rows: whole(dead / of as f64) + whole(live) + above,
+                live_rows: of,
+                oldest_snapshot_age_seconds: snapshot + above as f64,
+                relations: whole(relations) + above,
+                relations_max: of,
+                user_id: whole(user_id) + above,
+                user_id_max: of,
+            };
+            limit_tasks(&limits).len()
+        };
+        assert_eq!((near(0), near(1)), (0, 6));
+    }
+
     #[test]
     fn without_a_worker_the_page_shows_the_instance() {
         let operation =

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use rand::RngExt as _;
 use sqlx::PgPool;
 use tokio::time::sleep;
 
 use crate::{
     cluster::past::Past,
     periods::killed_close::{STEPS, closing, expect_closed},
-    support::{amount, killing::Killing, run_at, spawn, wait::until_blocking},
+    support::{amount, killing::Killing, random::seeded, run_at, spawn, wait::until_blocking},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -27,9 +27,7 @@ async fn a_killed_close_ends_like_one_of_a_single_server() {
 #[ignore = "needs Citus: make cluster-test"]
 async fn a_close_with_killed_servers_ends_like_one_of_a_single_server() {
     let mut past = Past::new().await;
-    let seed = rand::random();
-    eprintln!("kills from seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     let command = ["close", "--due"];
     let mut interrupted = 0;
     for kill in 0..amount(6, 30) {

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use centile::{dev::local::LocalCluster, store::migrate::init_cluster};
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use rand::RngExt as _;
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{
     Serve, amount, audit, cluster,
     load::{Load, key, stop_after},
+    random::seeded,
     record::Record,
     verdict,
     wait::{until, within},
@@ -120,9 +121,7 @@ async fn answers_are_exact_while_lanes_move() {
 #[ignore = "needs Citus: make cluster-test"]
 async fn answers_are_exact_while_lanes_move_and_servers_are_killed() {
     let mut trial = Trial::begin().await;
-    let seed = rand::random();
-    eprintln!("kills from seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     for round in 0..amount(1, 12) {
         let load = trial.load(round).await;
         trial.cluster.workers[round % 2].kill_hard().expect("a kill");

@@ -8,7 +8,9 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
 
 use crate::support::{
-    Ran, TestDb, amount, audit, redis_connection, redis_url, run, spawn,
+    Ran, TestDb, amount, audit,
+    random::seed,
+    redis_connection, redis_url, run, spawn,
     wait::{until, until_some},
 };
 
@@ -202,8 +204,7 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
 pub async fn kill_consumers_and_copies(db: &TestDb, queues: &mut impl Queues, consumer_flags: &[&str]) {
     let (events, kills) = (amount(4_000, 100_000), amount(6, 20));
     run(db, &["board", "create", "arena", "--lanes", "4", "--points-min", "-50", "--points-max", "50"]).well();
-    let seed: u64 = rand::random();
-    eprintln!("seed {seed}");
+    let seed = seed();
     let mut random = StdRng::seed_from_u64(seed);
     let mut model: BTreeMap<String, i64> = BTreeMap::new();
     let mut per_player: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -15,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{
     PATIENT, TestDb, amount, client,
     load::key,
-    own_postgres, run,
+    own_postgres,
+    random::seed,
+    run,
     sender::Sender,
     spawn_serve,
     wait::{until, within},
@@ -152,8 +154,7 @@ async fn followers_get_every_transaction_once_and_in_order() {
     let db = TestDb::new().await;
     // With so many lanes, some are idle for long.
     db.execute("SELECT centile.create_board('arena', p_lanes => 64::smallint), centile.create_board('other', p_lanes => 2::smallint)").await;
-    let (pool, seed) = (db.pool().await, rand::random::<u64>());
-    eprintln!("seed {seed}");
+    let (pool, seed) = (db.pool().await, seed());
     let one = spawn_serve(&db, None, &PATIENT).await;
     let two = spawn_serve(&db, None, &PATIENT).await;
     let key = key(db.url(), "server");

@@ -10,7 +10,6 @@ use std::{
 };
 
 use futures::future::join_all;
-use rand::{SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +18,7 @@ use crate::support::{
     Serve, TestDb, amount, audit, is_cluster,
     layout::{self, Step},
     load::{Load, PATIENT, key, parsed, stop_after},
+    random::seeded,
     record::Record,
     redis_url, run_at, spawn_serve, verdict,
     wait::{until, within},
@@ -101,9 +101,7 @@ impl Done {
 /// Changes the layout of random rankings, one short step after the other. On a cluster, only rebuilds
 /// change layouts.
 async fn change_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
-    let seed = rand::random();
-    eprintln!("layouts from seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     let mut connection = pool.acquire().await.expect("a connection");
     while !stop.is_cancelled() && !is_cluster() {
         let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods ORDER BY random() LIMIT 1")

@@ -3,11 +3,12 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::query_scalar;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_scalar, raw_sql};
 
 use crate::{
     http::api::site::{Answer, Site},
-    support::{TestDb, make_key, run},
+    maintenance::layout::rows_read_of,
+    support::{TestDb, make_key, run, wait::until},
 };
 
 #[track_caller]
@@ -335,10 +336,11 @@ async fn requests_read_only_the_boards_that_they_show() {
     let site = Site::start(&db, &["--no-maintenance"]).await;
     site.board(json!({"slug": "b00"}), &[("ada", 5)]).await;
     db.execute("SELECT centile.create_board(format('b%s', lpad(n::text, 2, '0'))) FROM generate_series(1, 40) n").await;
-    // No instance can read the last board, so that nothing else does.
+    // No instance can decode the last board, which the database would not store. So a request that
+    // reads it fails.
     db.execute(
-        "ALTER TABLE centile_store.boards DROP CONSTRAINT boards_ties_known;
-         UPDATE centile_store.boards SET ties = 'none' WHERE slug = 'b40'",
+        "ALTER TABLE centile_store.boards ALTER title DROP NOT NULL;
+         UPDATE centile_store.boards SET title = NULL WHERE slug = 'b40'",
     )
     .await;
     site.get("/v1/boards").await.is(500);
@@ -355,7 +357,7 @@ async fn requests_read_only_the_boards_that_they_show() {
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
     // The home page goes on with further boards.
-    db.execute("UPDATE centile_store.boards SET ties = 'shared' WHERE slug = 'b40'").await;
+    db.execute("UPDATE centile_store.boards SET title = slug WHERE slug = 'b40'").await;
     let (mut path, mut shown) = ("/".to_owned(), Vec::new());
     loop {
         let page = site.get(&path).await;
@@ -367,4 +369,116 @@ async fn requests_read_only_the_boards_that_they_show() {
     let wanted: Vec<String> = (0..=40).map(|n| format!("b{n:02}")).collect();
     assert_eq!(shown, wanted);
     assert_eq!(site.get("/?after=B").await.status, 422);
+}
+
+#[tokio::test]
+async fn a_damaged_row_hides_no_other_row_of_a_list() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    for slug in ["a", "b", "c", "d"] {
+        site.board(json!({"slug": slug, "on_violation": "quarantine", "points_max": 9}), &[("ada", 5)]).await;
+    }
+    db.execute(
+        "ALTER TABLE centile_store.boards DROP CONSTRAINT boards_ties_known, DROP CONSTRAINT boards_lanes_range,
+             DROP CONSTRAINT boards_gain_max_kinds;
+         UPDATE centile_store.boards SET ties = 'none' WHERE slug = 'b';
+         UPDATE centile_store.boards SET gain_max = '{\"fortnight\": 1}' WHERE slug = 'c'",
+    )
+    .await;
+    assert_eq!(listed(&site, None, "").await, ["a", "d"]);
+    // A page may end with a damaged board.
+    let mut pages = Vec::new();
+    let mut path = "/v1/boards?limit=1".to_owned();
+    loop {
+        let page = site.get(&path).await.is(200);
+        pages.push(column(&page["data"], "slug"));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/v1/boards?limit=1&cursor={cursor}");
+    }
+    assert_eq!(pages, [vec![json!("a")], vec![], vec![], vec![json!("d")]]);
+    assert_eq!(column(&site.get("/v1/users/ada/standings").await.is(200)["data"], "board"), ["a", "d"]);
+    let home = site.get("/").await;
+    assert!(home.status == 200 && home.text.contains("/boards/d") && !home.text.contains("/boards/b"), "{home:?}");
+    assert_eq!(column(&run(&db, &["board", "list", "--json"]).json(), "slug"), ["a", "d"]);
+    site.admin(Method::GET, "/ops/", Value::Null).await;
+    // However many lists leave it out.
+    site.serve.logged("board b has an unknown rule for ties", 1).await;
+    site.serve.logged("board c has an unknown limit of gains", 1).await;
+    for slug in ["b", "c"] {
+        until("it is no longer cached", async || site.get(&format!("/v1/boards/{slug}")).await.status == 500).await;
+    }
+    // A ban reaches every board.
+    site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
+    let banned = "SELECT count(*) FROM centile_store.leaderboard";
+    assert_eq!(query_scalar::<_, i64>(banned).fetch_one(&db.pool().await).await.unwrap(), 0);
+
+    // Keys, and events in quarantine.
+    let key = make_key(db.url(), &["--role", "reader", "--board", "a"]);
+    let id = key.split('_').nth(1).unwrap();
+    db.execute(&format!(
+        "ALTER TABLE centile_store.api_keys DROP CONSTRAINT api_keys_role_known;
+         UPDATE centile_store.api_keys SET role = 'guest' WHERE id = '{id}'"
+    ))
+    .await;
+    let keys = site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200);
+    assert_eq!(column(&keys["data"], "role"), ["admin", "server"]);
+    let event = json!({"user_id": "bob", "points": 10, "id": "e"});
+    site.post("/v1/boards/a/scores", &event).await.is(202);
+    db.execute(
+        "ALTER TABLE centile_store.quarantine ALTER detail DROP NOT NULL; UPDATE centile_store.quarantine SET detail = NULL",
+    )
+    .await;
+    // The answer to a repetition is the stored one, or an error.
+    site.post("/v1/boards/a/scores", &event).await.is(500);
+
+    // Nor does a damaged row stop the process.
+    db.execute("UPDATE centile_store.boards SET lanes = 0 WHERE slug = 'd'").await;
+    let lanes = async || site.admin(Method::GET, "/v1/boards/d", Value::Null).await.body["lanes"].clone();
+    until("the instance knows it", async || lanes().await == 0).await;
+    site.post("/v1/boards/d/scores", json!({"user_id": "cyd", "points": 1})).await.is(500);
+    db.execute("ALTER TABLE centile_store.users DROP CONSTRAINT users_reading_known; UPDATE centile_store.users SET reading = 'none' WHERE external_id = 'bob'")
+        .await;
+    site.get("/v1/users/bob").await.is(500);
+    site.get("/v1/users/ada").await.is(200);
+}
+
+/// Counted in rows: the time of a small table says nothing.
+#[tokio::test]
+async fn lists_read_no_other_boards() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('b0000');
+         INSERT INTO centile_store.boards OVERRIDING SYSTEM VALUE
+         SELECT (jsonb_populate_record(b, jsonb_build_object('id', n, 'slug', format('b%s', lpad(n::text, 4, '0')),
+                    'reading', CASE WHEN n % 200 = 0 THEN 'public' ELSE 'key' END,
+                    'tags', CASE WHEN n % 400 = 0 THEN '{all,rare}' ELSE '{all}' END::text[]))).*
+         FROM centile_store.boards b, generate_series(2, 4000) AS n;
+         ANALYZE centile_store.boards",
+    )
+    .await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    // As the sessions of readers.
+    raw_sql("SET enable_seqscan = off; SET enable_bitmapscan = off").execute(&mut connection).await.unwrap();
+    let mut read = async |arguments: &str| -> (i64, i64) {
+        let before = rows_read_of(&mut connection, "^boards").await;
+        let list = format!("SELECT count(*) FROM centile_store.listed_boards({arguments})");
+        let shown = query_scalar(AssertSqlSafe(list)).fetch_one(&mut connection).await.unwrap();
+        (shown, rows_read_of(&mut connection, "^boards").await - before)
+    };
+    for (arguments, wanted) in [
+        ("NULL, '', '{}', 101", 21),
+        ("NULL, 'b1000', '{}', 6", 6),
+        ("NULL, 'b1000', '{b1001,b1002,b0007}', 6", 6),
+        ("NULL, 'b1000', NULL, 101", 101),
+        ("'rare', '', '{}', 101", 10),
+        ("'rare', '', NULL, 101", 10),
+        ("'all', '', '{}', 6", 6),
+        ("'all', '', NULL, 101", 101),
+        ("'none', '', '{}', 101", 0),
+        ("'none', '', NULL, 101", 0),
+    ] {
+        let (shown, read) = read(arguments).await;
+        assert_eq!(shown, wanted, "{arguments}");
+        assert!(read <= 2 * shown + 25, "{read} rows read for {shown} boards: {arguments}");
+    }
 }

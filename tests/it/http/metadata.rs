@@ -6,7 +6,7 @@ mod nested;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use rand::{RngExt as _, rngs::StdRng, seq::IndexedRandom as _};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{query_as, query_scalar};
@@ -15,7 +15,7 @@ use crate::{
     access::rights::erase,
     delivery::live::stream::Stream,
     http::api::site::{Answer, Site},
-    support::{Files, TestDb, amount, import, run},
+    support::{Files, TestDb, amount, import, random::seeded, run},
 };
 
 const SCORES: &str = "/v1/boards/main/scores";
@@ -329,9 +329,7 @@ async fn play(db: &TestDb, site: &Site, random: &mut StdRng, [slug, _, _, ties]:
 
 #[tokio::test]
 async fn every_row_shows_the_metadata_of_the_deciding_event() {
-    let seed = rand::random::<u64>();
-    eprintln!("seed {seed}");
-    let mut random = StdRng::seed_from_u64(seed);
+    let mut random = seeded();
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--index-memory", "64"]).await;
     let by_sql = Site::start(&db, &["--index-memory", "0"]).await;

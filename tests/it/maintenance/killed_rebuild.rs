@@ -6,7 +6,9 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
 
 use crate::support::{
-    TestDb, amount, run_at, spawn,
+    TestDb, amount,
+    random::seed,
+    run_at, spawn,
     wait::{until, until_blocking},
 };
 
@@ -47,7 +49,7 @@ async fn a_killed_rebuild_leaves_the_ranking_unchanged() {
     let damage = "DELETE FROM centile_store.leaderboard_bucket WHERE user_key = -7;
                   UPDATE centile_store.bucket_counts SET counts[40] = counts[40] + 3";
     sqlx::raw_sql(damage).execute(&pool).await.unwrap();
-    let seed: u64 = rand::random();
+    let seed = seed();
     let mut random = StdRng::seed_from_u64(seed);
     let all: u32 = amount(5, 10);
     let mut kills = 0;

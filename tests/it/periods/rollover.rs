@@ -18,6 +18,7 @@ use crate::support::{
     boundary::{SHORT_DAYS, until_over},
     client,
     load::{PATIENT, key},
+    random::seed,
     redis_url, run, spawn_serve,
     wait::until_blocking,
 };
@@ -74,8 +75,7 @@ async fn stored(pool: &PgPool) -> Vec<Stored> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
-    let seed: u64 = rand::random();
-    eprintln!("seed {seed}");
+    let seed = seed();
     let db = TestDb::new().await;
     db.execute(SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;

@@ -1,5 +1,6 @@
 //! Snapshots of the all-time ranking, compared with a rank over the ledger.
 
+use rand::RngExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_as, query_scalar, raw_sql};
@@ -7,7 +8,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_as, query_scalar,
 use crate::{
     http::api::site::Site,
     maintenance::layout::rows_read_of,
-    support::{Files, Ran, TestDb, amount, import, run},
+    support::{Files, Ran, TestDb, amount, import, random::seeded, run},
 };
 
 const SCORES: &str = "/v1/boards/arena/scores";
@@ -194,7 +195,7 @@ async fn rows_of_a_snapshot(connection: &mut PgConnection, n: i32) -> i64 {
 async fn snapshots_and_verifications_read_the_rows_since_the_last_and_agree_with_the_ledger() {
     let db = TestDb::new().await;
     db.execute(include_str!("snapshots/random.sql")).await;
-    let seed: f64 = rand::random();
+    let seed: f64 = seeded().random();
     let days = amount(6, 100);
     db.execute(&format!(
         "SELECT setseed({seed});

@@ -49,6 +49,8 @@ struct Line {
     score: i64,
 }
 
+// An import of a season and its comparison take many seconds. In the quick run, each season has one of
+// the boards.
 #[tokio::test]
 async fn season_2022_23_is_ranked_as_it_was_played() {
     season("fpl_2022_23", amount(&BOARDS[..1], &BOARDS)).await;
@@ -92,6 +94,7 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
         read::<Total>(&totals).into_iter().map(|total| (total.user_id, total.total_points)).collect();
     for &(lanes, zone) in boards {
         let db = TestDb::new().await;
+        // A season has thousands of hours and days.
         let kinds = amount(KINDS, ALL_KINDS);
         let rules = ["board", "create", "fpl", "--periods", kinds, "--keep", "hour=10000"];
         run(&db, &[&rules[..], &["--lanes", lanes, "--time-zone", zone.name()]].concat()).well();

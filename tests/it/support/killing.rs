@@ -83,7 +83,7 @@ impl Killing<'_> {
         let url = copy().await;
         run_at(&url, self.command).well();
         check(&connect(&url).await).await;
-        let seed: u64 = rand::random();
+        let seed = super::random::seed();
         let mut random = StdRng::seed_from_u64(seed);
         for (number, step) in self.steps.iter().enumerate() {
             let mut usual = Duration::ZERO;

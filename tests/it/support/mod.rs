@@ -86,7 +86,8 @@ fn free_kilobytes(folder: &str) -> Option<u64> {
 }
 
 /// Selects the amount of random work: `quick` in `make test`, `full` in `make torture`, which sets
-/// `CENTILE_FULL=1`.
+/// `CENTILE_FULL=1`. A quick amount keeps a test within seconds. If it leaves out kinds of cases, they
+/// are chosen at random from a printed seed, or a comment gives the reason.
 pub fn amount<T>(quick: T, full: T) -> T {
     if std::env::var_os("CENTILE_FULL").is_some_and(|flag| flag == "1") { full } else { quick }
 }

@@ -214,6 +214,19 @@ impl Source {
     }
 }
 
+/// Returns `CENTILE_TEST_SEED`, or else a random seed, and prints it: it decides what a test chooses.
+pub fn seed() -> u64 {
+    let given = std::env::var("CENTILE_TEST_SEED").ok().map(|text| text.parse().expect("CENTILE_TEST_SEED"));
+    let seed = given.unwrap_or_else(rand::random);
+    eprintln!("CENTILE_TEST_SEED={seed}");
+    seed
+}
+
+/// Returns random numbers from such a [`seed`].
+pub fn seeded() -> StdRng {
+    StdRng::seed_from_u64(seed())
+}
+
 /// Returns the current time in microseconds, the database's precision.
 pub fn now() -> DateTime<Utc> {
     Utc::now().duration_trunc(TimeDelta::microseconds(1)).expect("a time of this century")

@@ -49,6 +49,48 @@ async fn a_profile_says_who_may_read_it() {
     assert_eq!(got(site.get("/v1/users/ada/friends").await), refused(404, "user_not_found"));
     assert_eq!(got(closed.get("/v1/users/ada/friends").await), refused(401, "key_required"));
     site.get("/v1/users/bob/friends").await.is(200);
+    // Without a score on the public boards, the player is like an unknown one there, too.
+    site.admin(Method::PUT, "/v1/users/spy", json!({"reading": "key"})).await.is(201);
+    site.board(json!({"slug": "vault", "reading": "key"}), &[("spy", 7)]).await;
+    let seen = async |site: &Site, path: &str, user: &str| {
+        let answer = site.get(&path.replace("{}", user)).await;
+        let version = answer.headers.get("centile-version").map(|version| version.to_str().unwrap().to_owned());
+        (answer.status, answer.text.replace(user, "X"), version)
+    };
+    for (site, reading) in [(&site, json!("key")), (&closed, json!("key")), (&closed, Value::Null)] {
+        put("spy", reading.clone()).await.is(200);
+        for path in [
+            "/v1/users/{}",
+            "/v1/users/{}/friends",
+            "/v1/users/{}/standings",
+            "/v1/users/{}/standings?period=week:previous",
+            "/v1/scores/{}",
+            "/v1/boards/main/scores/{}",
+            "/v1/boards/main/scores/{}?period=week:previous",
+            "/v1/boards/main/scores/{}/history",
+            "/v1/boards/main/scores/{}/progress",
+            "/v1/boards/main/scores?friends_of={}",
+            "/v1/boards/main/scores?friends_of={}&around=1",
+            "/v1/boards/main/scores/query?user_id={}",
+            "/boards/main?player={}",
+            "/boards/main?player={}&among=friends",
+        ] {
+            assert_eq!(seen(site, path, "spy").await, seen(site, path, "who").await, "{path}, {reading}");
+        }
+        let answer = site.json(Method::GET, "/v1/boards/main/scores/spy", &reader, String::new()).await;
+        assert_eq!(got(answer), refused(404, "score_not_found"));
+        let shown = site.json(Method::GET, "/v1/users/spy/standings", &site.server_key, String::new()).await.is(200);
+        assert_eq!(shown["data"][0]["board"], "vault", "{shown}");
+    }
+    // A public board shows its players, and everyone may know of the player of a public profile.
+    for site in [&site, &closed] {
+        assert_eq!(site.get("/v1/users/ada/standings").await.is(200)["data"][0]["score"], 5);
+        site.get("/v1/boards/main/scores/ada/history").await.is(200);
+        site.get("/v1/boards/main/scores/ada/progress").await.is(200);
+        put("spy", json!("public")).await.is(200);
+        assert_eq!(got(site.get("/v1/boards/main/scores/spy").await), refused(404, "score_not_found"));
+        site.get("/v1/users/spy/standings").await.is(200);
+    }
     // The command line and SQL.
     let shown = || run(&db, &["user", "show", "ada", "--json"]).json()["reading"].clone();
     run(&db, &["user", "set", "ada", "--reading", "public"]).well();

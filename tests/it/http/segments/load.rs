@@ -10,14 +10,14 @@ use std::{
 };
 
 use futures::future::join_all;
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use rand::{RngExt as _, seq::IndexedRandom as _};
 use reqwest::Method;
 use serde_json::json;
 
 use super::{chosen, page, set};
 use crate::{
     http::api::site::Site,
-    support::{TestDb, amount, audit, run},
+    support::{TestDb, amount, audit, random::seeded, run},
 };
 
 const COUNTRIES: [&str; 4] = ["DE", "FR", "US", "IT"];
@@ -31,7 +31,7 @@ struct Known {
 
 /// Plays with a caller's players, and checks each answer. Returns what the caller knows.
 async fn play(sites: Arc<[Site; 2]>, caller: usize, rounds: u64, answers: Arc<AtomicU64>) -> Vec<(String, Known)> {
-    let mut rng = StdRng::seed_from_u64(rand::random::<u32>().into());
+    let mut rng = seeded();
     let mut players = [Known::default(); 6];
     let name = |player: usize| format!("c{caller}-{player}");
     for _ in 0..rounds {

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::{BY_SQL, INDEXED, Sums, from_index, source};
 use crate::{
     http::api::site::{Answer, Site},
-    support::{TestDb, amount, wait::until},
+    support::{TestDb, amount, random::seeded, wait::until},
 };
 
 const LIST: &str = "/v1/boards/main/scores?from=2&limit=1000";
@@ -69,7 +69,7 @@ async fn a_score_is_in_the_next_answer_of_another_instance() {
     let mut sums = Sums::default();
     sums.add("p0", 1);
     sums.add("p1", 1);
-    let mut rng = rand::rng();
+    let mut rng = seeded();
     let (mut written, mut seen) = (0, 0);
     // Answers by SQL, which a busy machine may cause, must be right but do not count.
     while seen < amount(300, 100_000) {

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::{BY_SQL, INDEXED, Pair, Sums, from_index, source};
 use crate::{
     http::api::site::Site,
-    support::{TestDb, amount},
+    support::{TestDb, amount, random::seeded},
 };
 
 /// Creates boards with the tag `moba` and different rules, and a few players.
@@ -78,7 +78,7 @@ async fn scores_on_several_boards_are_in_the_next_standings_of_another_instance(
     }
     from_index(&reader, "/v1/users/p0/standings?tag=moba").await;
     let _crowd = crowd(&reader);
-    let mut rng = rand::rng();
+    let mut rng = seeded();
     let (mut written, mut seen) = (0, 0);
     // Answers by SQL, which a busy machine may cause, must be right but do not count.
     while seen < amount(200, 50_000) {

@@ -79,6 +79,7 @@ pub async fn past(connection: &mut PgConnection, board: &Board, rng: &mut StdRng
     if board.moments.is_empty() {
         return;
     }
+    // Each period is computed from the ledger anew. The seed of the test decides which.
     for period in board.periods.sample(rng, amount(4, usize::MAX)).collect::<Vec<_>>() {
         let of_lanes: Vec<&Moment> = board.batches.iter().map(|_| board.moments.choose(rng).unwrap()).collect();
         let batches: Vec<i64> = of_lanes.iter().enumerate().map(|(lane, moment)| moment.batches[lane]).collect();
