@@ -1,8 +1,8 @@
 //! The cache in Redis.
 //!
-//! All calls share a connection, which a background task opens. So no call waits for a connection
-//! to open, or to become free. After a call without an answer, all calls are skipped until the task
-//! has checked the connection.
+//! All calls share a connection of a pool. A background task takes it from the pool, which opens it
+//! or pings it. So no call waits for a connection to open, or to become free. After a call without
+//! an answer, all calls are skipped until the task has checked the connection.
 //!
 //! The connection is multiplexed: Redis answers requests in order, and the answer to a dropped call
 //! is read and discarded. So the connection stays usable after a call that timed out.
@@ -18,11 +18,14 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt as _;
-use redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo as _, RedisError, TlsCertificates,
-    aio::MultiplexedConnection, cmd,
+use deadpool_redis::{
+    Manager, Pool, Runtime, Timeouts,
+    redis::{
+        AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo as _, RedisError, TlsCertificates,
+        aio::MultiplexedConnection, cmd,
+    },
 };
+use futures::FutureExt as _;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -40,7 +43,7 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 /// Timeout for opening the connection, including TLS and authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum wait for a check: a ping of the present connection, then a new one and its ping.
+/// Maximum wait for a check: a ping of the present connection, then a new one.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Milliseconds between two checks of a Redis that does not answer.
@@ -52,7 +55,8 @@ const SCAN_COUNT: u32 = 1_000;
 /// A Redis server that may be unreachable at any time.
 #[derive(Debug)]
 pub(super) struct Remote {
-    client: Client,
+    /// Holds the shared connection.
+    pool: Pool,
     prefix: String,
     background: Background,
     state: watch::Sender<State>,
@@ -101,18 +105,23 @@ impl Remote {
         // Check the URL first, so that a bad URL is not reported as a bad certificate.
         let refused =
             |_| Error::invalid("REDIS_URL", "must be a Redis URL such as redis://host:6379/0, or rediss:// for TLS");
-        let address = url.into_connection_info().map_err(refused)?;
-        let client = if root_cert.is_some() {
+        let mut address = url.into_connection_info().map_err(refused)?;
+        if root_cert.is_some() {
             let client = Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert });
-            client.map_err(|_| {
+            let client = client.map_err(|_| {
                 Error::invalid("REDIS_CA", "must be a file of PEM certificates, and needs a rediss:// URL")
-            })?
-        } else {
-            Client::open(address).map_err(refused)?
-        };
+            })?;
+            address = client.get_connection_info().clone();
+        }
+        // The pool and `call` have the timeouts.
+        let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+        let manager = Manager::new_with_config(address, config).map_err(refused)?;
+        let timeouts = Timeouts { wait: None, create: Some(CONNECT_TIMEOUT), recycle: Some(CALL_TIMEOUT) };
+        let pool = Pool::builder(manager).max_size(1).timeouts(timeouts).runtime(Runtime::Tokio1).build();
+        let pool = pool.map_err(|error| Error::Internal(format!("no pool for Redis: {error}")))?;
         let (state, reads, writes) = (watch::Sender::new(State::Checking), Kind::new("reads"), Kind::new("writes"));
-        let remote = Arc::new(Self { client, prefix, background, state, reads, writes });
-        remote.check(None);
+        let remote = Arc::new(Self { pool, prefix, background, state, reads, writes });
+        remote.check();
         Ok(remote)
     }
 
@@ -194,7 +203,7 @@ impl Remote {
             was_up
         });
         if was_up {
-            self.check(Some(connection));
+            self.check();
         }
         Err(failure)
     }
@@ -213,17 +222,18 @@ impl Remote {
         }
     }
 
-    /// Starts to check Redis, until it answers. `connection` is the present one.
-    fn check(self: &Arc<Self>, mut connection: Option<MultiplexedConnection>) {
+    /// Starts to check Redis, until it answers.
+    fn check(self: &Arc<Self>) {
         let remote = Arc::downgrade(self);
         self.background.spawn(async move {
             while let Some(remote) = remote.upgrade() {
                 // No other task would continue after a panic.
-                let checking = AssertUnwindSafe(remote.connect(connection.take())).catch_unwind();
-                let answer = checking.await.unwrap_or_else(|_| Err("the check panicked".to_owned()));
-                let (state, reason) = match answer {
-                    Ok(connection) => (State::Up(connection), None),
-                    Err(reason) => (State::Down, Some(reason)),
+                let checking = AssertUnwindSafe(remote.pool.get()).catch_unwind();
+                let (state, reason) = match checking.await {
+                    // The connection returns to the pool, which pings it in the next check.
+                    Ok(Ok(connection)) => (State::Up(connection.clone()), None),
+                    Ok(Err(error)) => (State::Down, Some(error.to_string())),
+                    Err(_) => (State::Down, Some("the check panicked".to_owned())),
                 };
                 let (before, prefix) = (remote.state.send_replace(state), &remote.prefix);
                 match (before, &reason) {
@@ -241,31 +251,6 @@ impl Remote {
                 sleep(Duration::from_millis(PAUSE_MS)).await;
             }
         });
-    }
-
-    /// Returns the present connection if it answers a ping, otherwise a new one.
-    async fn connect(&self, present: Option<MultiplexedConnection>) -> Result<MultiplexedConnection, String> {
-        if let Some(mut present) = present
-            && ping(&mut present).await.is_ok()
-        {
-            return Ok(present);
-        }
-        let config =
-            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECT_TIMEOUT)).set_response_timeout(None);
-        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        let mut connection = connection.map_err(|error| error.to_string())?;
-        ping(&mut connection).await?;
-        Ok(connection)
-    }
-}
-
-/// Returns the reason if Redis does not answer a ping.
-async fn ping(connection: &mut MultiplexedConnection) -> Result<(), String> {
-    match timeout(CALL_TIMEOUT, cmd("PING").query_async::<String>(connection)).await {
-        Ok(Ok(answer)) if answer == "PONG" => Ok(()),
-        Ok(Ok(_)) => Err("it answers something else".to_owned()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer within {} ms", CALL_TIMEOUT.as_millis())),
     }
 }
 

@@ -6,11 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use percent_encoding::percent_decode_str;
-use redis::{
+use deadpool_redis::redis::{
     AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo as _, RedisError, TlsCertificates, Value,
     aio::MultiplexedConnection, cmd, from_redis_value,
 };
+use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 
 use crate::{

@@ -98,7 +98,7 @@ fn no_module_imports_from_a_higher_layer() {
 /// Frameworks, and the only layers that may name them.
 const FRAMEWORKS: [(&str, &[&str]); 7] = [
     ("sqlx::", &["store"]),
-    ("use redis::", &["cache", "queue"]),
+    ("deadpool_redis::", &["cache", "queue"]),
     ("rdkafka::", &["queue"]),
     ("actix_web::", &["http", "dev"]),
     ("actix_http::", &["http"]),

@@ -413,7 +413,7 @@ async fn a_damaged_row_hides_no_other_row_of_a_list() {
     assert_eq!(query_scalar::<_, i64>(banned).fetch_one(&db.pool().await).await.unwrap(), 0);
 
     // Keys, and events in quarantine.
-    let key = make_key(db.url(), &["--role", "reader", "--board", "a"]);
+    let key = make_key(db.url(), "reader", &["a"]);
     let id = key.split('_').nth(1).unwrap();
     db.execute(&format!(
         "ALTER TABLE centile_store.api_keys DROP CONSTRAINT api_keys_role_known;
