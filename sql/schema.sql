@@ -2651,7 +2651,9 @@ BEGIN
             SELECT FROM centile_store.score_transactions t
             WHERE t.board_id + 0 = p_period.board_id AND t.id > coalesce(v_last.ledger_end, 0) AND t.id <= v_cut_off.ledger_end
               AND t.batch > v_cut_off.batches[t.lane + 1])
-        OR EXISTS (SELECT FROM unnest(v_last.batches, v_cut_off.batches) AS u (was, batch) WHERE u.batch < u.was)
+        OR EXISTS (SELECT FROM unnest(v_last.batches, v_cut_off.batches) AS u (was, batch)
+                   WHERE u.batch < u.was
+                     AND (SELECT p.archive_revision FROM centile_store.periods p WHERE p.id = v_last.period_id) < 2)
         ELSE EXISTS (
             SELECT FROM centile_store.score_transactions t
             WHERE t.board_id = p_period.board_id AND t.occurred_at >= p_period.starts_at AND t.occurred_at < p_period.ends_at
@@ -2661,7 +2663,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) IS 'Raises an error if the ledger has rows from before a cut-off that it leaves out. Example: SELECT centile_store.check_cut_off(p) FROM centile_store.periods p WHERE p.kind = ''week'' AND p.state = ''closed'';';
+COMMENT ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) IS 'Raises an error if a cut-off leaves out earlier rows of the ledger. Example: SELECT centile_store.check_cut_off(p) FROM centile_store.periods p WHERE p.kind = ''week'' AND p.state = ''closed'';';
 
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
@@ -6227,8 +6229,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id;
     SELECT p.ranking_id INTO v_ranking FROM centile_store.periods p WHERE p.board_id = v_period.board_id AND p.kind = 'all_time' AND p.segment = '';
-    -- Reads the whole ledger if the ranking is known to be damaged. Also on a cluster, where the
-    -- servers do not share a snapshot.
+    -- Reads the whole ledger if the ranking is known to be damaged. On a cluster, whose servers
+    -- share no snapshot, it always does.
     IF v_cut_off.ledger_end IS NOT NULL AND v_ranking IS NOT NULL AND to_regclass('centile_lanes.groups') IS NULL
        AND NOT EXISTS (SELECT FROM centile_store.verified_rankings v WHERE v.ranking_id = v_ranking AND v.damaged_at IS NOT NULL) THEN
         -- If the last event before a cut-off is from before the snapshot's end, all earlier rows
@@ -7438,7 +7440,7 @@ CREATE VIEW centile.period_status AS
                     ELSE NULL::timestamp with time zone
                 END AS last_event_at) e);
 
-COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. The last event is NULL from the board''s first event after the period until the period is closed. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 
 CREATE VIEW centile.periods AS
  SELECT b.slug AS board,

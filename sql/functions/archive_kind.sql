@@ -1,5 +1,5 @@
--- The names of its indexes tell an archive that Centile created for this period from any other
--- relation: the service may write any name into the table of periods, but renames no index.
+-- An archive is recognized by the name of its index. The service may write any name into the table
+-- of periods, but cannot rename an index.
 CREATE OR REPLACE FUNCTION centile_store.archive_kind(p_period_id bigint, p_name text) RETURNS "char"
 LANGUAGE plpgsql STABLE
 AS $$

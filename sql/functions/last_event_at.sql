@@ -1,7 +1,7 @@
 -- A cut-off raises the time of the lanes to the end of its period, and each later reset raises it
--- by a microsecond. While the clock is behind that time, scores follow at it. Reads the time of the
--- last event only from a cut-off after which the board had none; a refresh changes its batches.
--- Workers of a cluster have no rows of cut_offs.
+-- by a microsecond. While the clock is behind that time, scores follow at it. If the board has had
+-- no event since a cut-off, the cut-off has the time of the last one. Refreshed cut-offs are left
+-- out: their batches are newer. Workers of a cluster have no rows of cut_offs.
 CREATE OR REPLACE FUNCTION centile.last_event_at(p_board_id integer, p_lane_at timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

@@ -17,8 +17,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id;
     SELECT p.ranking_id INTO v_ranking FROM centile_store.periods p WHERE p.board_id = v_period.board_id AND p.kind = 'all_time' AND p.segment = '';
-    -- Reads the whole ledger if the ranking is known to be damaged. Also on a cluster, where the
-    -- servers do not share a snapshot.
+    -- Reads the whole ledger if the ranking is known to be damaged. On a cluster, whose servers
+    -- share no snapshot, it always does.
     IF v_cut_off.ledger_end IS NOT NULL AND v_ranking IS NOT NULL AND to_regclass('centile_lanes.groups') IS NULL
        AND NOT EXISTS (SELECT FROM centile_store.verified_rankings v WHERE v.ranking_id = v_ranking AND v.damaged_at IS NOT NULL) THEN
         -- If the last event before a cut-off is from before the snapshot's end, all earlier rows

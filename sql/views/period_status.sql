@@ -1,5 +1,6 @@
--- Players of a closed period are those of its archive. The last event of another period is the last
--- one of the board, if that lies in the period: finding an earlier one would read all entries.
+-- Players of a closed period are those of its archive. Of any other period,
+-- the last event is that of the board, if it lies in the period: finding an earlier one would read
+-- all entries.
 CREATE OR REPLACE VIEW centile.period_status AS
 SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.state IN ('closed', 'preparing') THEN p.state WHEN p.cut_off_at IS NOT NULL THEN 'closing'
@@ -32,5 +33,5 @@ CROSS JOIN LATERAL (
                 WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at THEN l.last_at END AS last_event_at) e;
 
 COMMENT ON VIEW centile.period_status IS
-'State, players, version, last event and archive of every period. The last event is NULL from the board''s first event after the period until the period is closed. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+'State, players, version, last event and archive of every period. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 GRANT SELECT ON centile.period_status TO centile_reader;

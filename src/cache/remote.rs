@@ -1,8 +1,8 @@
 //! The cache in Redis.
 //!
-//! All calls share a connection of a pool. A background task takes it from the pool, which opens it
-//! or pings it. So no call waits for a connection to open, or to become free. After a call without
-//! an answer, all calls are skipped until the task has checked the connection.
+//! All calls share one connection. A background task opens, pings and replaces it, through a pool
+//! of size 1. So no call waits for a connection to open, or to become free. After a call without an
+//! answer, all calls are skipped until the task has checked the connection.
 //!
 //! The connection is multiplexed: Redis answers requests in order, and the answer to a dropped call
 //! is read and discarded. So the connection stays usable after a call that timed out.
@@ -43,7 +43,7 @@ const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 /// Timeout for opening the connection, including TLS and authentication.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum wait for a check: a ping of the present connection, then a new one.
+/// Maximum wait for a check: a ping of the present connection, then a new one and its ping.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Milliseconds between two checks of a Redis that does not answer.
@@ -228,12 +228,11 @@ impl Remote {
         self.background.spawn(async move {
             while let Some(remote) = remote.upgrade() {
                 // No other task would continue after a panic.
-                let checking = AssertUnwindSafe(remote.pool.get()).catch_unwind();
-                let (state, reason) = match checking.await {
-                    // The connection returns to the pool, which pings it in the next check.
-                    Ok(Ok(connection)) => (State::Up(connection.clone()), None),
-                    Ok(Err(error)) => (State::Down, Some(error.to_string())),
-                    Err(_) => (State::Down, Some("the check panicked".to_owned())),
+                let checking = AssertUnwindSafe(remote.connection()).catch_unwind();
+                let answer = checking.await.unwrap_or_else(|_| Err("the check panicked".to_owned()));
+                let (state, reason) = match answer {
+                    Ok(connection) => (State::Up(connection), None),
+                    Err(reason) => (State::Down, Some(reason)),
                 };
                 let (before, prefix) = (remote.state.send_replace(state), &remote.prefix);
                 match (before, &reason) {
@@ -251,6 +250,19 @@ impl Remote {
                 sleep(Duration::from_millis(PAUSE_MS)).await;
             }
         });
+    }
+
+    /// Returns the pool's connection, or a new one, once it has answered. The pool pings only a
+    /// connection that it already had. One that fails here is replaced by the next check.
+    async fn connection(&self) -> Result<MultiplexedConnection, String> {
+        let connection = self.pool.get().await.map_err(|error| error.to_string())?;
+        let mut connection = MultiplexedConnection::clone(&connection);
+        match timeout(CALL_TIMEOUT, cmd("PING").query_async::<String>(&mut connection)).await {
+            Ok(Ok(answer)) if answer == "PONG" => Ok(connection),
+            Ok(Ok(_)) => Err("it answers something else".to_owned()),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("no answer within {} ms", CALL_TIMEOUT.as_millis())),
+        }
     }
 }
 

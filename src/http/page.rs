@@ -220,7 +220,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     );
     let (rows, player) = (rows?, player?);
     let is_unknown = matches!(player, Some(PlayerShown::NoScore { is_known: false }));
-    let local = if_known(local)?.flatten().filter(|local| local.local_players > 0 || !is_unknown);
+    let local = if_known(local)?.flatten().filter(|_| !is_unknown);
     // A page of friends that cannot be shown is the first page of all players.
     let link = if link.among == Among::Friends && local.is_none() { link.among(Among::All) } else { link };
     let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
@@ -327,8 +327,10 @@ async fn player(
         Ok(standing) => PlayerShown::Standing(Box::new(standing), transactions),
         // Only an unknown player comes without a hint.
         Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {
-            let is_known = what == Resource::Score && caller::readable_profile(api, None, user).await.is_ok();
-            PlayerShown::NoScore { is_known }
+            match caller::readable_profile(api, None, user).await {
+                Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
+                profile => PlayerShown::NoScore { is_known: what == Resource::Score && profile.is_ok() },
+            }
         }
         Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
         Err(error) => return Err(error),

@@ -46,8 +46,7 @@ pub enum Depth {
     Everything {
         /// Maximum differences listed of each kind.
         limit: u32,
-        /// Whether to read the whole ledger, not only rows since the last verification of a
-        /// ranking, and archives that were verified.
+        /// Whether to read the whole ledger and all archives, also what was verified.
         whole: bool,
     },
     /// Counts against each other and against the bucket rows, for rankings only.
@@ -75,6 +74,7 @@ pub async fn verify(
     let mut begun = None;
     for period in store.verifiable_periods(board.map(|board| board.id), period_id).await? {
         let (board, name) = (period.board.clone(), period.period.clone());
+        let (id, ranking_id) = (period.period_id, period.ranking_id);
         let checked = match depth {
             Depth::Everything { limit, whole } => {
                 // Once for all rankings of a board, whose periods follow each other.
@@ -89,7 +89,13 @@ pub async fn verify(
         };
         let checked = match checked {
             // Damage that prevents reading is reported, and does not stop the other comparisons.
-            Err(error @ Error::Internal(_)) => Some(Checked::unreadable(board, name, &error)),
+            Err(error @ Error::Internal(_)) => {
+                match ranking_id.zip(begun.as_ref()) {
+                    Some((ranking_id, (_, point))) => verifier.end(ranking_id, false, None, point).await?,
+                    None => verifier.end_archive(id, 0, None).await?,
+                }
+                Some(Checked::unreadable(board, name, &error))
+            }
             other => other?,
         };
         if let Some(checked) = checked {

@@ -167,6 +167,19 @@ pub(crate) async fn snapshot(
     on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), None))).await
 }
 
+/// Returns whether a player has a standing in a period.
+pub async fn has_standing(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    user_id: &UserId,
+) -> Result<bool> {
+    match standing(rankings, board, selector, user_id, 0).await {
+        Err(Error::NotFound { .. }) => Ok(false),
+        standing => standing.map(|_| true),
+    }
+}
+
 /// Returns a player's standing with up to `around` players above and below.
 ///
 /// [`Error::NotFound`] if the player has no entry.

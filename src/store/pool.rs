@@ -26,7 +26,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use crate::{Error, single_flight::SingleFlightCache, store::error::has_other_columns};
+use crate::{Code, Error, single_flight::SingleFlightCache, store::error::has_other_columns};
 
 /// Timeout for opening a preferred connection, and for the ping of a connection that may be lost.
 const CONNECTED: Duration = Duration::from_millis(250);
@@ -167,7 +167,11 @@ impl Pool {
     /// Returns whether PostgreSQL accepts connections. Callers share an attempt.
     pub(super) async fn is_reachable(&self) -> bool {
         let attempt = async || self.try_connect().await.map_err(Error::from);
-        self.attempts.read((), attempt).await.is_ok()
+        match self.attempts.read((), attempt).await {
+            // The wait for another caller's attempt has ended.
+            Err(error) => error.code() == Code::Overloaded,
+            Ok(()) => true,
+        }
     }
 
     /// The same pool, but it uses a connection of `preferred` if one is idle within `wait`.
@@ -190,10 +194,9 @@ impl Pool {
         }
     }
 
-    /// Returns the error of a wait that has ended without a result. PostgreSQL is unreachable, or
-    /// only busy.
+    /// Returns the error of a timeout: PostgreSQL is unreachable, or busy.
     async fn timed_out(&self, what: &'static str) -> sqlx::Error {
-        // Boxed, because every statement would have room for this future.
+        // Boxed to keep the futures of statements small.
         let is_reachable = Box::pin(self.is_reachable()).await;
         let kind = if is_reachable { io::ErrorKind::ResourceBusy } else { io::ErrorKind::TimedOut };
         sqlx::Error::Io(io::Error::new(kind, what))

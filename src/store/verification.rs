@@ -147,13 +147,15 @@ impl Verifier {
     /// Records the revision of a period's archive that agrees with the ledger, or 0 for damage.
     ///
     /// `before` is what the snapshot of the comparison had. Records nothing if another session has
-    /// recorded damage since. Skips a period that is being refreshed, because the refresh makes
-    /// another revision.
+    /// recorded damage since. An agreement skips a period that is being refreshed, because the
+    /// refresh makes another revision.
     pub(crate) async fn end_archive(&mut self, period_id: i64, verified: i32, before: Option<i32>) -> Result<()> {
         sqlx::query!(
             "UPDATE centile_store.cut_offs SET verified_revision = $2
-             WHERE period_id IN (SELECT c.period_id FROM centile_store.cut_offs c
-                                 WHERE c.period_id = $1 AND ($2 = 0 OR c.verified_revision IS NOT DISTINCT FROM $3) FOR UPDATE SKIP LOCKED)",
+             WHERE $2 = 0 AND period_id = $1
+                OR period_id IN (SELECT c.period_id FROM centile_store.cut_offs c
+                                 WHERE c.period_id = $1 AND $2 > 0 AND c.verified_revision IS NOT DISTINCT FROM $3
+                                 FOR UPDATE SKIP LOCKED)",
             period_id,
             verified,
             before

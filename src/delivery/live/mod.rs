@@ -401,7 +401,9 @@ impl Subscription {
                         return Ok(stale);
                     }
                     (_, Err(error)) | (Some(Err(error)), Ok(())) => return Err(error),
-                    (Some(Ok(snapshot)), Ok(())) if snapshot.has(&self.interest) => return Ok(snapshot),
+                    (Some(Ok(snapshot)), Ok(())) if snapshot.stale_since.is_none() && snapshot.has(&self.interest) => {
+                        return Ok(snapshot);
+                    }
                     _ => {}
                 }
             }

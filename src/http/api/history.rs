@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Result,
+    Error, Resource, Result,
     http::{
         Api,
         api::{problem::ReadProblems, reply},
@@ -112,7 +112,11 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
     let cursor = query.cursor.as_deref();
     let rows = scoring::history(&api.instance.store, &board, &user_id, limit, cursor, is_server).await;
-    let (rows, next) = caller::listed(&api, &request, &user_id, rows, |(rows, _)| !rows.is_empty()).await?;
+    let (rows, next) = match caller::listed(&api, &request, &user_id, rows, |(rows, _)| !rows.is_empty()).await {
+        // An earlier page may have shown a player whose profile is private.
+        Err(Error::NotFound { what: Resource::User, .. }) if cursor.is_some() => (Vec::new(), None),
+        page => page?,
+    };
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),

@@ -351,8 +351,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let rankings = api.reads(&request).await?;
     if let Some(friends) = friends {
         let page = local::page(rankings, &board, &selector, &friends, &start, limit).await;
-        let is_shown = |page: &LocalPage| page.local_players > 0;
-        let mut page = caller::listed(&api, &request, &friends.user_id, page, is_shown).await?;
+        // The page may begin below the player.
+        let is_shown = read::has_standing(rankings, &board, &selector, &friends.user_id).await?;
+        let mut page = caller::listed(&api, &request, &friends.user_id, page, |_| is_shown).await?;
         if query.metadata {
             metadata::add(rankings, &board, &page.header, &mut page.rows).await?;
         }

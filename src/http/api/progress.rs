@@ -120,12 +120,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let rankings = api.reads(&request).await?;
     let rows = period::progress(rankings, &board, &user_id, snapshots).await;
     // A player of the ranking need not be in a snapshot.
-    let is_ranked = async || {
-        let all_time = PeriodSelector::default();
-        read::standing(rankings, &board, &all_time, &user_id, 0).await.is_ok()
-    };
+    let is_ranked = async || read::has_standing(rankings, &board, &PeriodSelector::default(), &user_id).await;
     let is_in_snapshot = |rows: &Vec<Progress>| rows.iter().any(|row| row.rank.is_some());
-    let is_shown = rows.as_ref().is_ok_and(is_in_snapshot) || is_ranked().await;
+    let is_shown = rows.as_ref().is_ok_and(is_in_snapshot) || is_ranked().await?;
     let rows = caller::listed(&api, &request, &user_id, rows, |_| is_shown).await?;
     let row = |progress| {
         let mut row = ProgressRowResponse::from(progress);

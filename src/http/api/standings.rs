@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Result, boards,
+    Error, Resource, Result, boards,
     http::{
         Api,
         api::{
@@ -128,7 +128,11 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let rankings = api.reads(&request).await?;
     let standings = read::standings(rankings, &boards, &selector, &user_id).await;
     let is_shown = |found: &Vec<Result<Standing>>| found.is_empty() || found.iter().any(Result::is_ok);
-    let mut standings = caller::listed(&api, &request, &user_id, standings, is_shown).await?;
+    let mut standings = match caller::listed(&api, &request, &user_id, standings, is_shown).await {
+        // An earlier page may have shown a player whose profile is private.
+        Err(Error::NotFound { what: Resource::User, .. }) if cursor.is_some() => Vec::new(),
+        standings => standings?,
+    };
     if metadata {
         let found = boards.iter().zip(&mut standings).filter_map(|(board, standing)| {
             let Standing { header, player, .. } = standing.as_mut().ok()?;

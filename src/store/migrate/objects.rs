@@ -251,7 +251,7 @@ async fn prepare(transaction: &mut PgConnection, files: &Files) -> Result<(), Fa
         return Err(Failure::Other(Error::conflict(
             Code::Conflict,
             format!(
-                "this edition of Centile creates {foreign}, but another user has created an object of that name: rename or drop it, then run `centile migrate` again"
+                "{foreign} has the name of an object of Centile, but another user created it: rename or drop it, then run `centile migrate` again"
             ),
         )));
     }

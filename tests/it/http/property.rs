@@ -50,7 +50,7 @@ async fn every_answer_equals_the_oracle() {
 async fn run(client: &Client, pool: &PgPool, seed: u64) {
     let mut source = Source::new(seed);
     let mut boards = Vec::new();
-    // The quick run has one board, whose lanes the seed decides: each operation is repeated on every one.
+    // The quick run has one board, with one or four lanes. Each operation runs on every board.
     let of_one_board = if source.rng.random() { &[1] } else { &[4] };
     for &lanes in amount(&of_one_board[..], &[1, 4]) {
         boards.push(Board::create(client, &mut source, &format!("b{seed}-{lanes}"), lanes).await);

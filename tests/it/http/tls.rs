@@ -81,6 +81,11 @@ async fn demand_tls(url: &str, authority_files: &TestAuthority) {
         );
         admin.execute(AssertSqlSafe(write)).await.unwrap();
     }
+    // Servers of tests store MD5 passwords.
+    admin.execute("SET password_encryption = 'scram-sha-256'").await.unwrap();
+    let (_, login) = url.split_once("://").unwrap();
+    let (user, password) = login.split_once('@').unwrap().0.split_once(':').unwrap();
+    admin.execute(AssertSqlSafe(format!("ALTER ROLE {user} PASSWORD '{password}'"))).await.unwrap();
     let rules = "hostssl all all 127.0.0.1/32 scram-sha-256";
     admin.execute(AssertSqlSafe(format!("COPY (SELECT '{rules}') TO '{data}/pg_hba.conf'"))).await.unwrap();
     admin.execute("ALTER SYSTEM SET ssl = on").await.unwrap();

@@ -283,9 +283,10 @@ async fn a_sum_beyond_64_bits_stops_at_the_limit_and_no_window_waits_for_it() {
     for (user, points) in [("ann", 1), ("ann", -1), ("bob", 1), ("bob", 0)] {
         assert_eq!(score(user, points).await.is(422)["code"], "score_out_of_range", "{user} {points}");
     }
+    // Before the score, so that the correction is the earlier event.
+    let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     score("cyd", 7).await.is(200);
     // Acts compute the sum from the ledger, and may bring it closer to the range.
-    let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
     let correct = ["correct", "ann", "-8", "--board", "main", "--reason", "x", "--by", "dora", "--at", &at];
     run(&db, &correct).well();
     assert_eq!(list(window).await[0], ("ann".to_owned(), MOST));

@@ -40,7 +40,7 @@ impl Site {
 
     /// Starts a service that uses the primary of both servers.
     async fn start_on_both(cluster: &Cluster) -> Self {
-        let (url, key) = (cluster.url(), key(&cluster.url(), "server"));
+        let (url, key) = (cluster.url(), key(&cluster.primary.url("postgres"), "server"));
         let flags: Vec<String> = ["--index-memory", "64"].iter().chain(PATIENT).map(|&flag| flag.to_owned()).collect();
         let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "failover", &flags)).await;
         Self { serve: serve.expect("a service"), key }

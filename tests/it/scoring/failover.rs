@@ -32,7 +32,7 @@ impl Load {
             cluster.synchronize().await;
         }
         let url = cluster.url();
-        let sender = Arc::new(Sender::new(key(&url, "server")));
+        let sender = Arc::new(Sender::new(key(&cluster.primary.url("postgres"), "server")));
         let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "failover", &[])).await;
         let serve = serve.expect("a service");
         let (address, stop) = (serve.at("/v1/boards/arena/scores"), CancellationToken::new());

@@ -131,7 +131,6 @@ impl Load {
                 let mut rng = StdRng::seed_from_u64(seed);
                 let (mut record, mut reader) = (Record::default(), Reader::default());
                 while !stop.is_cancelled() {
-                    tokio::time::sleep(load.idle).await;
                     let instance = rng.random_range(0..load.instances.len());
                     match worker {
                         0..=2 => load.write_one(&mut record, &mut rng, instance).await,
@@ -144,10 +143,11 @@ impl Load {
                         4 | 5 => load.administer(&mut record, &mut rng, instance).await,
                         _ => {
                             reader.ask(&load, &mut record, &mut rng, instance).await;
+                            tokio::time::sleep(load.idle).await;
                             continue;
                         }
                     }
-                    tokio::time::sleep(load.pause).await;
+                    tokio::time::sleep(load.idle + load.pause).await;
                 }
                 record
             });

@@ -214,7 +214,7 @@ impl Source {
     }
 }
 
-/// Returns `CENTILE_TEST_SEED`, or else a random seed, and prints it: it decides what a test chooses.
+/// Prints and returns the seed of a test's random choices: `CENTILE_TEST_SEED`, or a random one.
 pub fn seed() -> u64 {
     let given = std::env::var("CENTILE_TEST_SEED").ok().map(|text| text.parse().expect("CENTILE_TEST_SEED"));
     let seed = given.unwrap_or_else(rand::random);

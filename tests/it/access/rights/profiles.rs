@@ -52,6 +52,7 @@ async fn a_profile_says_who_may_read_it() {
     // Without a score on the public boards, the player is like an unknown one there, too.
     site.admin(Method::PUT, "/v1/users/spy", json!({"reading": "key"})).await.is(201);
     site.board(json!({"slug": "vault", "reading": "key"}), &[("spy", 7)]).await;
+    site.admin(Method::PUT, "/v1/users/spy/friends/bob", Value::Null).await.is(204);
     let seen = async |site: &Site, path: &str, user: &str| {
         let answer = site.get(&path.replace("{}", user)).await;
         let version = answer.headers.get("centile-version").map(|version| version.to_str().unwrap().to_owned());

@@ -10,14 +10,14 @@ use std::{
 };
 
 use futures::future::join_all;
-use rand::{RngExt as _, seq::IndexedRandom as _};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use reqwest::Method;
 use serde_json::json;
 
 use super::{chosen, page, set};
 use crate::{
     http::api::site::Site,
-    support::{TestDb, amount, audit, random::seeded, run},
+    support::{TestDb, amount, audit, random::seed, run},
 };
 
 const COUNTRIES: [&str; 4] = ["DE", "FR", "US", "IT"];
@@ -30,8 +30,14 @@ struct Known {
 }
 
 /// Plays with a caller's players, and checks each answer. Returns what the caller knows.
-async fn play(sites: Arc<[Site; 2]>, caller: usize, rounds: u64, answers: Arc<AtomicU64>) -> Vec<(String, Known)> {
-    let mut rng = seeded();
+async fn play(
+    sites: Arc<[Site; 2]>,
+    seed: u64,
+    caller: usize,
+    rounds: u64,
+    answers: Arc<AtomicU64>,
+) -> Vec<(String, Known)> {
+    let mut rng = StdRng::seed_from_u64(seed.wrapping_add(caller as u64));
     let mut players = [Known::default(); 6];
     let name = |player: usize| format!("c{caller}-{player}");
     for _ in 0..rounds {
@@ -85,8 +91,9 @@ async fn answers_about_segments_are_exact_under_load() {
         json!({"slug": "main", "mode": "sum", "lanes": 4, "periods": ["all_time", "year"], "segments": ["country"]});
     sites[0].admin(Method::POST, "/v1/boards", rules).await.is(201);
     let answers = Arc::new(AtomicU64::new(0));
-    let callers =
-        (0..8).map(|caller| tokio::spawn(play(Arc::clone(&sites), caller, amount(60, 1_500), Arc::clone(&answers))));
+    let seed = seed();
+    let callers = (0..8)
+        .map(|caller| tokio::spawn(play(Arc::clone(&sites), seed, caller, amount(60, 1_500), Arc::clone(&answers))));
     let known: Vec<(String, Known)> = join_all(callers).await.into_iter().flat_map(Result::unwrap).collect();
     assert!(answers.load(Ordering::Relaxed) > amount(200, 5_000));
     let users: Vec<String> = known.iter().map(|(user, _)| user.clone()).collect();
