@@ -86,13 +86,16 @@ bench-full: setup ## Run the same comparison with 10 M players and a 5-minute mi
 bench-computation: setup ## Time code that needs no server: keys, batches, bodies; 1 minute; compares with the last run
 	cargo bench --bench computation
 
+# Tests that `make test` leaves out because they take long; each names its reason.
+LONG_TESTS := http::instances ranking::index::replay ranking::real_data maintenance::verify::load periods::rolling cli::migrate::serving
+
 # Trials come first: they write target/torture/report.md, and most of them take only minutes.
 torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzing, closing, 10 M players; takes hours
 	@scripts/setup.sh bench
 	@scripts/setup.sh test
 	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
 	CENTILE_FULL=1 cargo test --test it
-	CENTILE_FULL=1 cargo test --test it -- --ignored http::instances
+	CENTILE_FULL=1 cargo test --test it -- --ignored $(LONG_TESTS)
 	CENTILE_FULL=1 $(MAKE) --no-print-directory kafka-test
 	cargo bench --bench close
 	cargo bench --bench layout

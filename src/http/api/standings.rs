@@ -28,8 +28,11 @@ use crate::{
     ranking::{metadata, read},
 };
 
-/// Maximum boards of a response, and the default: their indexes are read in one round.
+/// Maximum boards of a response: their indexes are read in one round.
 const BOARDS_MAX: usize = 100;
+
+/// Default boards of a response.
+const BOARDS_DEFAULT: usize = 10;
 
 /// Selects boards and a period.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -54,7 +57,7 @@ pub(crate) struct StandingsQuery {
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
     /// Maximum boards of the page, with or without a standing.
-    #[param(minimum = 1, maximum = 100, default = 100)]
+    #[param(minimum = 1, maximum = 100, default = 10)]
     limit: Option<u64>,
     /// `next_cursor` of an earlier page.
     #[param(min_length = 1)]
@@ -119,7 +122,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let UserPath { user_id } = UserPath::of(&request)?;
     let StandingsQuery { tag, period, segment, score_text, metadata, limit, cursor } = query::parse(&request)?;
     let selector = query::selector_in(period.as_deref(), segment.as_deref())?;
-    let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
+    let limit = query::bounded("limit", limit, BOARDS_DEFAULT, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
     let key = caller::given(&api, &request).await?;
     let store = &api.instance.store;

@@ -162,6 +162,7 @@ async fn until_windows_are_over(pool: &PgPool, boards: usize, count: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a load of half a minute: make torture"]
 async fn windows_follow_each_other_under_load() {
     let db = TestDb::new().await;
     db.execute(SHORT_WINDOWS).await;

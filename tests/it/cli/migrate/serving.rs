@@ -26,6 +26,7 @@ fn edition(number: u32) -> Files {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "migrates under load: make torture"]
 async fn instances_answer_while_functions_and_views_are_replaced() {
     let db = TestDb::new().await;
     db.execute(

@@ -48,6 +48,15 @@ async fn a_damaged_archive_is_named() {
         let found = verify(&db, &[WEEK, more].concat());
         assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["archive row missing"])), "{found:?}");
     }
+    // The same for damage that cannot be read.
+    damage_archive(&db, "SELECT").await;
+    verify(&db, WEEK).well();
+    damage_archive(&db, "ALTER TABLE x RENAME score TO points").await;
+    verify(&db, WEEK).well();
+    for more in [&["--whole"][..], &[]] {
+        let found = verify(&db, &[WEEK, more].concat());
+        assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["unreadable"])), "{found:?}");
+    }
 }
 
 #[tokio::test]

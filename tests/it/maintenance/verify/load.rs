@@ -23,6 +23,7 @@ async fn beside(db: &TestDb, arguments: &'static [&'static str]) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a load of half a minute: make torture"]
 async fn verify_finds_no_difference_while_the_service_writes() {
     let db = TestDb::new().await;
     db.execute(
