@@ -67,6 +67,7 @@ async fn wrong_instance_clocks_change_no_answer() {
 
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let mut load = Load::new(urls, &["arena"], key(db.url(), "admin"));
+    load.idle = Duration::ZERO;
     load.periods = vec!["day", "week", "month"];
     load.cursors = false;
     let load = Arc::new(load);

@@ -65,7 +65,7 @@ pub struct Load {
     /// Pause of each writer after a change, so that more questions are answered per change.
     pub pause: Duration,
     /// Pause of each worker after a request, so that other tests can run meanwhile.
-    idle: Duration,
+    pub idle: Duration,
     /// A key with the role admin.
     pub key: String,
     /// Number of players.
