@@ -38,8 +38,8 @@ pub(super) struct Verify {
     /// Compare everything with the ledger
     ///
     /// Otherwise, in open periods, compares only players with ledger rows since the last
-    /// verification, and skips archives that were verified and not refreshed since. What was found
-    /// damaged is always compared as a whole.
+    /// verification, and skips archives that were verified and not refreshed since. Rankings and
+    /// archives that were found damaged are always compared as a whole.
     #[arg(long, conflicts_with = "counts")]
     whole: bool,
     /// Maximum number of differences to list per kind and period; all are counted

@@ -15,10 +15,10 @@ mod process;
 mod program;
 mod redis;
 
-pub use self::redis::LocalRedis;
 pub use cluster::LocalCluster;
 pub use postgres::{LocalPostgres, PostgresOptions};
 pub use process::{Watchdog, signal};
+pub use redis::LocalRedis;
 
 use std::{net::TcpListener, path::Path};
 

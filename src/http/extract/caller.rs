@@ -197,12 +197,15 @@ pub(crate) async fn listed<T>(
         Ok(found) => !is_shown(found),
         Err(error) => matches!(error, Error::NotFound { what: Resource::Score, .. }),
     };
+    if !is_hidden {
+        return read;
+    }
     let has_key = match given(api, request).await {
         // An invalid key is like none.
         Err(Error::Unauthorized { .. }) => false,
         key => key?.is_some(),
     };
-    if is_hidden && !has_key {
+    if !has_key {
         match readable_profile(api, None, user_id).await {
             Err(Error::NotFound { .. } | Error::Unauthorized { .. }) => {
                 return Err(Error::not_found(Resource::User, user_id.as_str()));
