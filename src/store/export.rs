@@ -6,7 +6,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::time::timeout;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::{export::ExportedRow, metadata::Metadata, rank::AnsweredBy},
     store::{
         RESPONSE_GRACE, Store,
@@ -64,9 +64,13 @@ impl Store {
         resolved: &ResolvedPeriod,
         source: PeriodSource,
     ) -> Result<Option<(Snapshot, State)>> {
-        timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source))
-            .await
-            .unwrap_or_else(|_| Err(Error::no_answer()))
+        match timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source)).await {
+            Ok(taken) => taken,
+            Err(_) if self.is_reachable().await => {
+                Err(Error::unavailable(Code::DatabaseBusy, "the database is too busy"))
+            }
+            Err(_) => Err(Error::no_answer()),
+        }
     }
 
     async fn take_snapshot(

@@ -373,7 +373,7 @@ impl<'p> Executor<'p> for &'p Pool {
 mod tests {
     use futures::future::join_all;
     use sqlx::postgres::PgSslMode;
-    use tokio::{io::AsyncWriteExt as _, net::TcpListener, time::sleep};
+    use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 
     use super::*;
 
@@ -391,7 +391,6 @@ mod tests {
         let server = async {
             let _silent = listener.accept().await?;
             let (mut late, _) = listener.accept().await?;
-            sleep(Duration::from_millis(200)).await;
             late.write_all(FULL).await?;
             Ok::<_, io::Error>(late)
         };
