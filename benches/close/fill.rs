@@ -42,8 +42,8 @@ impl Week {
         )
     }
 
-    /// Reopens a closed week, so that it can be closed again. Its ranking exists until
-    /// `centile maintain` removes it.
+    /// Reopens a closed week, so that it can be closed again. Its last ranking, made by a rebuild,
+    /// exists until `centile maintain` removes it.
     pub fn reopen(&self, bench: &Bench) -> Outcome<()> {
         let id = self.period_id;
         bench
@@ -51,12 +51,13 @@ impl Week {
                 "BEGIN;
                  DROP MATERIALIZED VIEW centile_archive.{};
                  DELETE FROM centile_store.outbox WHERE period_id = {id};
-                 UPDATE centile_store.rankings SET released_at = NULL WHERE period_id = {id};
                  UPDATE centile_store.periods p
-                 SET state = 'open', ranking_id = (SELECT r.id FROM centile_store.rankings r WHERE r.period_id = p.id),
+                 SET state = 'open', ranking_id = (SELECT max(r.id) FROM centile_store.rankings r WHERE r.period_id = p.id),
                      cut_off_at = NULL, archive_name = NULL, archive_revision = 0, archive_players = NULL,
                      archive_differences = NULL, frozen_top = NULL, closed_at = NULL
                  WHERE id = {id};
+                 UPDATE centile_store.rankings r SET released_at = NULL
+                 FROM centile_store.periods p WHERE p.id = {id} AND r.id = p.ranking_id;
                  COMMIT",
                 self.archive
             ))
