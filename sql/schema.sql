@@ -135,8 +135,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
-    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[v_event.user_id]);
-    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
+    PERFORM centile_store.write_act(v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
     PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
@@ -376,8 +375,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
-    PERFORM centile_store.advance_lane(v_lane, p_at, ARRAY[v_user_id]);
-    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
+    PERFORM centile_store.write_act(v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points);
@@ -692,24 +690,24 @@ $$;
 
 COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
-CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT '01:00:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
+CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
     AS $$
     WITH gone AS (
-        DELETE FROM centile_store.batch_changes c
+        DELETE FROM centile_store.batch_log c
         USING (SELECT o.board_id, o.lane, o.batch
                FROM centile_store.boards b
                CROSS JOIN generate_series(0, b.lanes - 1) AS n
-               CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.changed_at FROM centile_store.batch_changes x
-                                   WHERE x.board_id = b.id AND x.lane = n ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
-               WHERE o.changed_at < now() - p_kept
+               CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.written_at FROM centile_store.batch_log x
+                                   WHERE x.board_id = b.id AND x.lane = n AND x.batch < centile_store.last_logged(b.id, n::smallint) ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
+               WHERE o.written_at < now() - p_kept
                LIMIT greatest(p_limit, 0)) old
         WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
         RETURNING 1)
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the feed of rank indexes and returns their number. Example: SELECT centile.forget_batch_changes();';
+COMMENT ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the log, except the newest of each lane, and returns their number. Example: SELECT centile.forget_batches();';
 
 CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
     LANGUAGE sql
@@ -1478,7 +1476,7 @@ BEGIN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         -- A lane that was there before goes on after its last batch.
         INSERT INTO centile_store.board_lanes (board_id, lane, batch)
-        SELECT v_board.id, n, coalesce((SELECT max(c.batch) FROM centile_store.batch_changes c WHERE c.board_id = v_board.id AND c.lane = n), 0)
+        SELECT v_board.id, n, coalesce(centile_store.last_logged(v_board.id, n::smallint), 0)
         FROM generate_series(v_board.lanes, v_new.lanes - 1) AS n;
     END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);
@@ -1552,9 +1550,9 @@ COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower
 CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
-    RETURN (SELECT concat_ws('.'::text, centile.epoch(), g.layout, "left"(encode(sha256(convert_to(array_to_string(centile_store.lane_batches(g.board_id, (g.lanes)::integer), '-'::text), 'UTF8'::name)), 'hex'::text), 16)) AS concat_ws FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
+    RETURN (SELECT concat_ws('.'::text, centile.epoch(), "left"(encode(sha256(convert_to(array_to_string(centile_store.lane_batches(g.board_id, (g.lanes)::integer), '-'::text), 'UTF8'::name)), 'hex'::text), 16)) AS concat_ws FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
 
-COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking as answers carry it: epoch, layout, and a digest of the lanes'' last batches. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking as answers carry it: epoch and a digest of the lanes'' last batches. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
 
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1678,19 +1676,20 @@ WITH (fillfactor='20');
 
 COMMENT ON TABLE centile_store.board_lanes IS 'Number of the last batch and time of the last event of each writer lane of a board: the one row that a writer locks, found from the highest batch down.';
 
-CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) RETURNS void
+CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[] DEFAULT '{}'::bigint[], p_user_ids bigint[] DEFAULT '{}'::bigint[], p_was_rank_keys bigint[] DEFAULT '{}'::bigint[], p_was_tie_keys bigint[] DEFAULT '{}'::bigint[], p_rank_keys bigint[] DEFAULT '{}'::bigint[], p_tie_keys bigint[] DEFAULT '{}'::bigint[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
     UPDATE centile_store.board_lanes AS l
     SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
     WHERE l.board_id = p_lane.board_id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
-    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
-    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, ARRAY(SELECT DISTINCT u.id FROM unnest(p_user_ids) AS u (id)));
+    INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys)
+    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, cardinality(p_user_ids),
+            p_ranking_ids, p_user_ids, p_was_rank_keys, p_was_tie_keys, p_rank_keys, p_tie_keys);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) IS 'Raises the batch number of a locked lane and records in the feed which users'' entries the batch changed. Example: SELECT centile_store.advance_lane(l, now(), ''{1}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) IS 'Raises the batch number of a locked lane and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -1980,7 +1979,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
             -- A batch that began earlier does not know of the ban. This makes it start again.
-            PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
+            PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
         END IF;
         RETURN false;
     END IF;
@@ -2316,7 +2315,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, batches bigint[], layout integer, revisions bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
@@ -2324,9 +2323,10 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
                centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key))] END,
-           CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
-           CASE WHEN w.n = 1 THEN v.batches END,
-           CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
+           CASE WHEN w.n = 1 THEN centile.epoch() END,
+           CASE WHEN w.n = 1 THEN v.batches END, g.layout,
+           CASE WHEN w.n = 1 THEN v.revisions END,
+           CASE WHEN w.n = 1 AND (g.layout, v.revisions) IS DISTINCT FROM (p_layout, p_revisions)
                THEN centile_store.bucket_totals(g.id) END,
            (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
@@ -2335,7 +2335,10 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
     CROSS JOIN LATERAL (
         SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
                              WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
-                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches,
+               ARRAY(SELECT coalesce((SELECT c.revision FROM centile_store.bucket_counts c
+                                      WHERE c.ranking_id = g.id AND c.lane = n ORDER BY c.revision DESC LIMIT 1), 0)
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
         OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
@@ -2345,7 +2348,7 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
       AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) IS 'Players of a ranking, each with the number of players above in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) IS 'Players of a ranking, each with the number of players above in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -2471,7 +2474,7 @@ BEGIN
           WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.lane = p_lane AND t.user_id > p_after_user
           ORDER BY t.user_id LIMIT p_limit) x;
     IF players > 0 THEN
-        PERFORM centile_store.recompute_entries(p_lane, ARRAY[p_ranking_id], v_users);
+        PERFORM centile_store.place_entries(p_lane, centile_store.entry_changes(ARRAY[p_ranking_id], v_users));
     END IF;
 END
 $$;
@@ -2513,36 +2516,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Adds to bucket counts of a lane. Example: SELECT centile_store.change_counts(0::smallint, ''{1,1}'', ''{0,1}'', ''{-1,1}'');';
-
-CREATE FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) RETURNS bigint[]
-    LANGUAGE plpgsql STABLE
-    AS $$
-DECLARE
-    v_missing bigint;
-    v_grows   boolean;
-    v_found   bigint;
-    v_users   bigint;
-BEGIN
-    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, num_nonnulls(b.now, b.known) = 0)) INTO v_missing, v_grows FROM unnest(p_known, p_now) AS b (known, now);
-    IF NOT v_grows OR v_missing > p_limit THEN
-        RETURN NULL;
-    END IF;
-    -- Counts first: the lists may be long.
-    SELECT count(*), coalesce(sum(cardinality(c.user_ids)), 0) INTO v_found, v_users
-    FROM unnest(p_known, p_now) WITH ORDINALITY AS b (known, now, place)
-    JOIN centile_store.batch_changes c ON c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now;
-    IF v_found <> v_missing OR v_users > p_user_limit THEN
-        RETURN NULL;
-    END IF;
-    RETURN ARRAY(
-        SELECT DISTINCT u.id
-        FROM unnest(p_known, p_now) WITH ORDINALITY AS b (known, now, place)
-        JOIN centile_store.batch_changes c ON c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now
-        CROSS JOIN unnest(c.user_ids) AS u (id));
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) IS 'Users whose entries changed between two batches of each lane; NULL if the feed lacks some, or has more than the limits. Example: SELECT centile_store.changed_users(1, ''{0,0}'', ''{0,0}'', 10, 10);';
 
 CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
     LANGUAGE plpgsql
@@ -2957,7 +2930,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[] DEFAULT NULL::text[], p_member_users bigint[] DEFAULT '{}'::bigint[], p_member_segments text[] DEFAULT '{}'::text[], entry_ctids tid[] DEFAULT NULL::tid[], group_updates integer[] DEFAULT NULL::integer[], row_was_keys bigint[] DEFAULT NULL::bigint[], row_was_ties bigint[] DEFAULT NULL::bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -3010,13 +2983,13 @@ BEGIN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
     PERFORM centile_store.write_entries(
-        p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros, group_buckets, coalesce(group_updates, group_deletes), group_deletes, group_inserts,
-        row_rankings, row_users, coalesce(row_was_keys, row_keys), coalesce(row_was_ties, row_ties), row_keys, row_ties, count_rankings, count_buckets, count_changes);
-    PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_users);
+        p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros, group_buckets, group_updates, group_deletes, group_inserts,
+        row_rankings, row_users, row_was_keys, row_was_ties, row_keys, row_ties, count_rankings, count_buckets, count_changes);
+    PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -3141,6 +3114,20 @@ CREATE FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bi
     AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
 COMMENT ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) IS 'Rows of a bucket above or below a key. Example: SELECT centile_store.count_in_bucket(50::smallint, 1, 0, 0, 0, true, false);';
+
+CREATE FUNCTION centile_store.count_revisions(p_ranking_id bigint, p_lanes integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT coalesce((SELECT c.revision FROM centile_store.bucket_counts c
+                         WHERE c.ranking_id = p_ranking_id AND c.lane = n ORDER BY c.revision DESC LIMIT 1), 0)
+        FROM generate_series(0, p_lanes - 1) AS n
+        ORDER BY n);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.count_revisions(p_ranking_id bigint, p_lanes integer) IS 'Revision of the bucket counts of each lane of a ranking, lane 0 first. Example: SELECT centile_store.count_revisions(1, 2);';
 
 CREATE FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) RETURNS void
     LANGUAGE plpgsql
@@ -3623,6 +3610,26 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) IS 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';
+
+CREATE FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS centile_store.entry_change[]
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT (r.id, x.user_id, x.was_rank_key, x.was_tie_key, x.rank_key, x.tie_key, x.only_zeros)::centile_store.entry_change
+        FROM centile_store.rankings r
+        CROSS JOIN LATERAL (
+            SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
+                   e.rank_key, e.tie_key, e.only_zeros
+            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
+            FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
+                ON l.user_id = e.user_id) x
+        WHERE r.id = ANY (p_ranking_ids));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Changes that turn the stored entries of players in some rankings into those computed from the ledger, unchanged entries included. Example: SELECT cardinality(centile_store.entry_changes(''{1}'', ''{1,2}''));';
 
 CREATE FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[] DEFAULT NULL::text[]) RETURNS TABLE(n bigint, metadata json)
     LANGUAGE plpgsql STABLE
@@ -4336,6 +4343,16 @@ $$;
 
 COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
 
+CREATE FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (SELECT max(c.batch) FROM centile_store.batch_log c WHERE c.board_id = p_board_id AND c.lane = p_lane);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) IS 'Number of the newest batch of a lane in the log. Example: SELECT centile_store.last_logged(1, 0::smallint);';
+
 CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -4401,7 +4418,8 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM unnest(p_batches, p_times) WITH ORDINALITY AS t (batch, at, place)
+    FROM (SELECT greatest(u.batch, centile_store.last_logged(v_ranking.board_id, (u.place - 1)::smallint)) AS batch, u.at, u.place
+          FROM unnest(p_batches, p_times) WITH ORDINALITY AS u (batch, at, place)) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.place - 1
     WHERE b.batch < t.batch OR b.last_at < t.at;
 END
@@ -4601,6 +4619,39 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
 
+CREATE FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+DECLARE
+    v_missing bigint;
+BEGIN
+    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, num_nonnulls(b.now, b.known) = 0)) INTO v_missing, has_all FROM unnest(p_known, p_now) AS b (known, now);
+    has_all := has_all AND v_missing <= p_limit;
+    IF has_all THEN
+        -- Counts first: the arrays may be long.
+        SELECT count(*) = v_missing AND coalesce(sum(c.changes), 0) <= p_change_limit INTO has_all
+        FROM unnest(p_known, p_now) WITH ORDINALITY AS b (known, now, place)
+        CROSS JOIN LATERAL (SELECT c.changes FROM centile_store.batch_log c
+                            WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now OFFSET 0) c;
+    END IF;
+    IF has_all THEN
+        -- Nested loops keep the order of the batches. A user's batches are all of one lane.
+        SELECT array_agg(e.ranking_id), array_agg(e.user_id), array_agg(e.rank_key), array_agg(e.tie_key)
+        INTO ranking_ids, user_ids, rank_keys, tie_keys
+        FROM unnest(p_known, p_now) WITH ORDINALITY AS b (known, now, place)
+        CROSS JOIN LATERAL (SELECT c.ranking_ids, c.user_ids, c.rank_keys, c.tie_keys FROM centile_store.batch_log c
+                            WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now ORDER BY c.batch) c
+        CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.rank_keys, c.tie_keys) AS e (ranking_id, user_id, rank_key, tie_key)
+        WHERE e.ranking_id = ANY (p_ranking_ids);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Changed entries of some rankings between two batches of each lane, ordered by lane and batch. Example: SELECT has_all FROM centile_store.logged_changes(1, ''{1}'', ''{0,0}'', ''{0,0}'', 10, 10);';
+
 CREATE FUNCTION centile_store.lowest_key(p_rank_key bigint) RETURNS centile_store.rank_key
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ROW(p_rank_key, centile_store.key_min(), centile_store.key_min())::centile_store.rank_key;
@@ -4746,7 +4797,7 @@ BEGIN
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
         -- A batch with the player's first score may have read the old attributes. This makes it
         -- start again.
-        PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
+        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
         RETURN false;
     END IF;
     v_were := ARRAY(SELECT centile_store.segments_at(v_board.id, p_user_id));
@@ -4762,9 +4813,8 @@ BEGIN
     INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
     SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
     FROM unnest(v_moved) AS s (segment);
-    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[p_user_id]);
     -- The player has the same entry in a segment as in the whole period.
-    PERFORM centile_store.place_entries(v_lane.lane, ARRAY(
+    PERFORM centile_store.write_act(v_lane, v_at, p_user_id, ARRAY(
         SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
         JOIN centile_store.periods w ON w.id = p.period_id
@@ -5095,7 +5145,7 @@ BEGIN
             WHERE k.bucket IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
         ), entries AS (
             SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,
-                   array_agg(e.was_rank_key IS NULL ORDER BY e.n) AS are_new, array_agg(e.rank_key ORDER BY e.n) AS keys,
+                   array_agg(e.was_rank_key ORDER BY e.n) AS before, array_agg(e.rank_key ORDER BY e.n) AS keys,
                    array_agg(e.tie_key ORDER BY e.n) AS ties, array_agg(e.only_zeros ORDER BY e.n) AS zeros
             FROM entry e
         ), groups AS (
@@ -5117,7 +5167,7 @@ BEGIN
         )
         SELECT centile_store.write_entries(p_lane,
             (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
-            e.rankings, e.users, e.are_new, NULL, e.keys, e.ties, e.zeros,
+            e.rankings, e.users, e.before, NULL, e.keys, e.ties, e.zeros,
             coalesce(g.buckets, '{}'), g.updates, g.deletes, g.inserts, r.rankings, r.users, r.was_keys, r.was_ties, r.keys, r.ties,
             coalesce(c.rankings, '{}'), c.buckets, c.changes)
         FROM entries e, groups g, rows r, counts c
@@ -5441,10 +5491,10 @@ CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[
 
 COMMENT ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) IS 'Rank keys at which the buckets of a ranking begin. Example: SELECT centile_store.ranking_shape(1);';
 
-CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, layout integer, batches bigint[], players bigint, revision bigint)
+CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, batches bigint[], players bigint, revision bigint)
     LANGUAGE sql STABLE
     AS $$
-    SELECT centile.epoch(), g.layout,
+    SELECT centile.epoch(),
            centile_store.lane_batches(g.board_id, g.lanes),
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
@@ -5456,13 +5506,12 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking; no row if it is no longer current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
-CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL::text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) RETURNS record
+CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, p_change_limit bigint DEFAULT 500000, p_snapshot text DEFAULT NULL::text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT has_all_changes boolean, OUT changed_rankings bigint[], OUT changed_users bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 DECLARE
     v_lanes smallint;
-    v_has_segments boolean;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -5472,28 +5521,18 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT b.lanes, b.segments <> '{}' INTO v_lanes, v_has_segments FROM centile_store.boards b WHERE b.id = p_board_id;
+    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
     batches := centile_store.lane_batches(p_board_id, v_lanes);
-    SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
-    INTO ranking_ids, period_ids, layouts
+    SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place)
+    INTO ranking_ids, period_ids
     FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
     JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
     JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id;
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
-        user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
-        has_all_changes := user_ids IS NOT NULL;
-        IF user_ids <> '{}' AND ranking_ids <> '{}' AND v_has_segments THEN
-            SELECT * INTO rank_keys, tie_keys FROM centile_store.segment_changes(p_board_id, ranking_ids, period_ids, user_ids);
-        ELSIF user_ids <> '{}' AND ranking_ids <> '{}' THEN
-            SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
-            INTO rank_keys, tie_keys
-            FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
-            CROSS JOIN unnest(user_ids) WITH ORDINALITY AS u (id, place)
-            LEFT JOIN LATERAL (SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
-                               WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l ON true;
-        END IF;
+        SELECT * INTO has_all_changes, changed_rankings, changed_users, rank_keys, tie_keys
+        FROM centile_store.logged_changes(p_board_id, ranking_ids, p_batches, batches, p_limit, p_change_limit);
     END IF;
 
     has_all_profiles := true;
@@ -5509,27 +5548,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) IS 'State of a board and the changes since the given batches, for rank indexes; only time, epoch and snapshot if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
-
-CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-BEGIN
-    PERFORM centile_store.place_entries(p_lane, ARRAY(
-        SELECT (r.id, x.user_id, x.was_rank_key, x.was_tie_key, x.rank_key, x.tie_key, x.only_zeros)::centile_store.entry_change
-        FROM centile_store.rankings r
-        CROSS JOIN LATERAL (
-            SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
-                   e.rank_key, e.tie_key, e.only_zeros
-            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
-            FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
-                ON l.user_id = e.user_id) x
-        WHERE r.id = ANY (p_ranking_ids)));
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Computes the entries of players of one lane in some rankings again from the ledger. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
+COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_change_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT has_all_changes boolean, OUT changed_rankings bigint[], OUT changed_users bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) IS 'State of a board and the changes since the given batches, for rank indexes; only time, epoch and snapshot if p_snapshot is current. Example: SELECT batches FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
 
 CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -5543,7 +5562,6 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
-    PERFORM centile_store.advance_lane(p_lane, v_at, ARRAY[p_user_id]);
 
     UPDATE centile_store.board_players b
     SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN p_kind = 'ban' ELSE b.banned END, was_reset = b.was_reset OR p_kind = 'reset'
@@ -5566,7 +5584,7 @@ BEGIN
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
-    PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
+    PERFORM centile_store.write_act(p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
     PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
         jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
     RETURN v_id;
@@ -5976,35 +5994,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';
 
-CREATE FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) RETURNS record
-    LANGUAGE plpgsql STABLE
-    SET enable_nestloop TO 'off'
-    AS $$
-BEGIN
-    WITH r AS MATERIALIZED (
-        SELECT g.id, g.place, p.segment
-        FROM unnest(p_ranking_ids, p_period_ids) WITH ORDINALITY AS g (id, period_id, place)
-        CROSS JOIN LATERAL (SELECT p.segment FROM centile_store.periods p WHERE p.id = g.period_id LIMIT 1) p
-    ), u AS MATERIALIZED (
-        SELECT u.id, u.place FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
-    ), m AS MATERIALIZED (
-        SELECT u.id AS user_id, m.segment
-        FROM u CROSS JOIN LATERAL (
-            SELECT DISTINCT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board_id AND m.user_id = u.id OFFSET 0) m
-    ), e AS MATERIALIZED (
-        SELECT r.id AS ranking_id, m.user_id, l.rank_key, l.tie_key
-        FROM m JOIN r ON r.segment = m.segment
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = m.user_id LIMIT 1) l
-    )
-    SELECT array_agg(e.rank_key ORDER BY x.ranking_place, x.user_place), array_agg(e.tie_key ORDER BY x.ranking_place, x.user_place)
-    INTO rank_keys, tie_keys
-    FROM (SELECT r.id AS ranking_id, u.id AS user_id, r.place AS ranking_place, u.place AS user_place FROM r CROSS JOIN u) x
-    LEFT JOIN e ON e.ranking_id = x.ranking_id AND e.user_id = x.user_id;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Rank keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';
-
 CREATE FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
     SET work_mem TO '64MB'
@@ -6343,7 +6332,7 @@ BEGIN
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
     -- Players who have joined or left the segment meanwhile: the ledger does not contain moves.
-    PERFORM centile_store.recompute_entries(m.lane, ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id))
+    PERFORM centile_store.place_entries(m.lane, centile_store.entry_changes(ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id)))
     FROM centile_store.rankings g
     JOIN centile_store.segment_members m ON m.board_id = g.board_id AND m.segment = v_period.segment AND m.changed_at > g.created_at - interval '1 minute'
     WHERE g.id = p_ranking_id AND v_period.segment <> ''
@@ -6354,13 +6343,17 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
     UPDATE centile_store.board_lanes l
     SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
-    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch)) AS batch, greatest(p_times[n], max(t.occurred_at)) AS at
+    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch), centile_store.last_logged(v_period.board_id, (n - 1)::smallint)) AS batch,
+                 greatest(p_times[n], max(t.occurred_at)) AS at
           FROM generate_subscripts(p_batches, 1) AS n
           LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
           GROUP BY n) x
     WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
+    PERFORM centile_store.advance_lane(x.newest, (x.newest).last_at)
+    FROM (SELECT DISTINCT ON (l.lane) l AS newest FROM centile_store.board_lanes l
+          WHERE l.board_id = v_period.board_id ORDER BY l.lane, l.batch DESC) x;
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
-    UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
+    UPDATE centile_store.rankings g SET created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id, state = 'open' WHERE id = v_period.id;
     -- A damaged pointer may name the ranking of another period.
@@ -6711,7 +6704,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.wanted_windows() IS 'Rolling windows that should accept scores and do not yet. Example: SELECT board, label, is_current FROM centile_store.wanted_windows();';
 
-CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
+CREATE FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM centile_store.place_entries(p_lane.lane, p_changes);
+    -- The first element names the player, even if no entry changes.
+    PERFORM centile_store.advance_lane(p_lane, p_at,
+        NULL::bigint || array_agg(c.ranking_id), p_user_id || array_agg(c.user_id),
+        NULL::bigint || array_agg(c.was_rank_key), NULL::bigint || array_agg(c.was_tie_key), NULL::bigint || array_agg(c.rank_key), NULL::bigint || array_agg(c.tie_key))
+    FROM unnest(p_changes) c;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act on a player changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+
+CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -6725,18 +6733,18 @@ BEGIN
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
-    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros)
-        AS e (ranking_id, user_id, is_new, ctid, rank_key, tie_key, only_zeros)
+    FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros)
+        AS e (ranking_id, user_id, was_key, ctid, rank_key, tie_key, only_zeros)
     WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id AND x.lane = p_lane))
-      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND NOT e.is_new AND e.rank_key IS NOT NULL;
+      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND e.was_key IS NOT NULL AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written < cardinality(entry_rankings) THEN
         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
         SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
                centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
-        FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
-            AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
-        WHERE e.is_new;
+        FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_keys, entry_ties, entry_zeros)
+            AS e (ranking_id, user_id, was_key, rank_key, tie_key, only_zeros)
+        WHERE e.was_key IS NULL;
         GET DIAGNOSTICS v_new = ROW_COUNT;
         DELETE FROM centile_store.leaderboard l
         USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
@@ -6770,7 +6778,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
@@ -7735,17 +7743,36 @@ ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
-CREATE TABLE centile_store.batch_changes (
+CREATE TABLE centile_store.batch_log (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
     batch bigint NOT NULL,
+    written_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    changes integer NOT NULL,
+    ranking_ids bigint[] NOT NULL,
     user_ids bigint[] NOT NULL,
-    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    was_rank_keys bigint[] NOT NULL,
+    was_tie_keys bigint[] NOT NULL,
+    rank_keys bigint[] NOT NULL,
+    tie_keys bigint[] NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', toast_tuple_target='8160');
-ALTER TABLE ONLY centile_store.batch_changes ALTER COLUMN user_ids SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN ranking_ids SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN user_ids SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN was_rank_keys SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN was_tie_keys SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN rank_keys SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN tie_keys SET STORAGE EXTERNAL;
 
-COMMENT ON TABLE centile_store.batch_changes IS 'Users whose entries a batch changed, kept for an hour. An index reloads if a batch that it has not applied has no row.';
+COMMENT ON TABLE centile_store.batch_log IS 'The entries that each batch of a lane changed, with their keys before and after. Maintenance deletes old rows, but keeps the newest of each lane. A rank index that needs a deleted row reloads.';
+
+COMMENT ON COLUMN centile_store.batch_log.changes IS 'Number of elements of each array.';
+
+COMMENT ON COLUMN centile_store.batch_log.ranking_ids IS 'The ranking of each changed entry. NULL in the first element of an act on a player: this element only names the player.';
+
+COMMENT ON COLUMN centile_store.batch_log.was_rank_keys IS 'NULL for a new entry.';
+
+COMMENT ON COLUMN centile_store.batch_log.rank_keys IS 'NULL for a removed entry.';
 
 CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,
@@ -7983,8 +8010,8 @@ ALTER TABLE ONLY centile_store.attribute_values
 ALTER TABLE ONLY centile_store.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
-ALTER TABLE ONLY centile_store.batch_changes
-    ADD CONSTRAINT batch_changes_pkey PRIMARY KEY (board_id, lane, batch);
+ALTER TABLE ONLY centile_store.batch_log
+    ADD CONSTRAINT batch_log_pkey PRIMARY KEY (board_id, lane, batch);
 
 ALTER TABLE ONLY centile_store.board_lanes
     ADD CONSTRAINT board_lanes_pkey PRIMARY KEY (board_id, lane, batch);
@@ -8253,8 +8280,8 @@ REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period 
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) TO centile_service;
@@ -8403,8 +8430,8 @@ GRANT ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids 
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
@@ -8483,8 +8510,8 @@ GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_rank
 REVOKE ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_service;
@@ -8506,9 +8533,6 @@ GRANT ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane
 
 REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;
@@ -8550,8 +8574,8 @@ GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -8564,6 +8588,9 @@ GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_buc
 
 REVOKE ALL ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_revisions(p_ranking_id bigint, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_revisions(p_ranking_id bigint, p_lanes integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) TO centile_service;
@@ -8611,6 +8638,9 @@ GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) TO 
 
 REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) TO centile_service;
@@ -8707,6 +8737,9 @@ GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint,
 REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
@@ -8739,6 +8772,9 @@ GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout in
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) TO centile_service;
@@ -8842,11 +8878,8 @@ GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centil
 REVOKE ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_change_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT has_all_changes boolean, OUT changed_rankings bigint[], OUT changed_users bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_change_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT has_all_changes boolean, OUT changed_rankings bigint[], OUT changed_users bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) TO centile_service;
@@ -8895,9 +8928,6 @@ GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id b
 
 REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) TO centile_service;
@@ -8992,8 +9022,11 @@ GRANT ALL ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards
 REVOKE ALL ON FUNCTION centile_store.wanted_windows() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;
@@ -9111,7 +9144,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.attribute_moves TO cent
 
 GRANT SELECT,INSERT ON TABLE centile_store.attribute_values TO centile_service;
 
-GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_changes TO centile_service;
+GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_log TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 

@@ -118,7 +118,7 @@ fn page(size: u64) -> Page {
         reached_at: DateTime::<Utc>::UNIX_EPOCH,
         metadata: None,
     };
-    let version = "4288b18ab3c2.7.100-101-102-103".to_owned();
+    let version = "4288b18ab3c2.22841e5fd0c1a3b7".to_owned();
     Page {
         header: Header {
             period: period(),

@@ -43,8 +43,8 @@ const PAGE: f64 = 8_192.0;
 /// the bucket table's index.
 const PAGES_PER_PERIOD: f64 = 4.0;
 const CHECKPOINT_SECONDS: f64 = 1_800.0;
-/// Bytes that a round sends per changed player: an id, and two keys per period, each with its length.
-const FEED: f64 = 12.0 * (1.0 + 2.0 * PERIODS);
+/// Bytes that a round sends per score: ranking, user and two keys per period, each with its length.
+const CHANGES: f64 = 12.0 * 4.0 * PERIODS;
 /// Bytes of request and response of a score, and of its part in the batch's statements. Assumed.
 const REQUEST: f64 = 1_000.0;
 const STATEMENTS: f64 = 500.0;
@@ -134,7 +134,7 @@ pub fn print(index_mb: &Line, change_ns: &Line) -> Outcome<()> {
     println!("\nDisk and network of a day at a constant rate:\n");
     println!(
         "| players | scores/s | WAL per score, B | WAL, MB/s | WAL, TB | ledger, GB | ids of a week, GB | \
-         clients, GB | statements, GB | feed of an instance, GB |\n\
+         clients, GB | statements, GB | changes to an instance, GB |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     for (players, rate) in cases() {
@@ -151,7 +151,7 @@ pub fn print(index_mb: &Line, change_ns: &Line) -> Outcome<()> {
             gb(EVENT_ID * 7.0),
             gb(REQUEST),
             gb(STATEMENTS),
-            gb(FEED),
+            gb(CHANGES),
         );
     }
 

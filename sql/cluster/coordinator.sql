@@ -55,7 +55,7 @@ DO $$
 DECLARE
     v_table text;
 BEGIN
-    FOREACH v_table IN ARRAY '{board_lanes,batch_changes,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
+    FOREACH v_table IN ARRAY '{board_lanes,batch_log,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
         EXECUTE format('CREATE TRIGGER hold_groups BEFORE INSERT OR UPDATE OR DELETE ON centile_store.%I
                             FOR EACH STATEMENT EXECUTE FUNCTION centile_lanes.hold_groups()', v_table);
     END LOOP;

@@ -45,8 +45,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
-    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[v_event.user_id]);
-    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
+    PERFORM centile_store.write_act(v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
     PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;

@@ -2,17 +2,18 @@
 -- the first row. Returns no row if the ranking is no longer the current one of the period. The same
 -- applies outside p_valid_from to p_valid_until, the time in which the selector means the period.
 --
--- Returns the bucket counts too if the caller's counts are of another layout or other batches.
+-- Also returns the bucket counts if the caller's counts have another layout or other revisions.
+-- p_revisions has one revision per lane.
 -- Where ranks are shared and equal scores may be in other buckets too, beside_equals has two
 -- counts: the players above all equal scores, and these players with the equal scores. Without SET
 -- and STRICT, so that PostgreSQL inlines the function and computes only the columns that the caller
 -- reads.
 CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamptz, p_valid_until timestamptz,
-    p_users text[], p_layout integer, p_batches bigint[])
+    p_users text[], p_layout integer, p_revisions bigint[])
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
                place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[],
-               epoch text, layout integer, batches bigint[], counts bigint[],
+               epoch text, batches bigint[], layout integer, revisions bigint[], counts bigint[],
                key centile_store.rank_key, score_order text, is_shared boolean)
 LANGUAGE sql STABLE
 AS $$
@@ -21,9 +22,10 @@ AS $$
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
                centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key))] END,
-           CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
-           CASE WHEN w.n = 1 THEN v.batches END,
-           CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
+           CASE WHEN w.n = 1 THEN centile.epoch() END,
+           CASE WHEN w.n = 1 THEN v.batches END, g.layout,
+           CASE WHEN w.n = 1 THEN v.revisions END,
+           CASE WHEN w.n = 1 AND (g.layout, v.revisions) IS DISTINCT FROM (p_layout, p_revisions)
                THEN centile_store.bucket_totals(g.id) END,
            (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
@@ -32,7 +34,10 @@ AS $$
     CROSS JOIN LATERAL (
         SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
                              WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
-                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches,
+               ARRAY(SELECT coalesce((SELECT c.revision FROM centile_store.bucket_counts c
+                                      WHERE c.ranking_id = g.id AND c.lane = n ORDER BY c.revision DESC LIMIT 1), 0)
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
         OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id

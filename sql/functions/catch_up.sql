@@ -17,7 +17,7 @@ BEGIN
           WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.lane = p_lane AND t.user_id > p_after_user
           ORDER BY t.user_id LIMIT p_limit) x;
     IF players > 0 THEN
-        PERFORM centile_store.recompute_entries(p_lane, ARRAY[p_ranking_id], v_users);
+        PERFORM centile_store.place_entries(p_lane, centile_store.entry_changes(ARRAY[p_ranking_id], v_users));
     END IF;
 END
 $$;

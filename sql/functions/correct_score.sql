@@ -60,8 +60,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
-    PERFORM centile_store.advance_lane(v_lane, p_at, ARRAY[v_user_id]);
-    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
+    PERFORM centile_store.write_act(v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points);

@@ -65,7 +65,8 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM unnest(p_batches, p_times) WITH ORDINALITY AS t (batch, at, place)
+    FROM (SELECT greatest(u.batch, centile_store.last_logged(v_ranking.board_id, (u.place - 1)::smallint)) AS batch, u.at, u.place
+          FROM unnest(p_batches, p_times) WITH ORDINALITY AS u (batch, at, place)) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.place - 1
     WHERE b.batch < t.batch OR b.last_at < t.at;
 END

@@ -25,7 +25,7 @@ BEGIN
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
         -- A batch with the player's first score may have read the old attributes. This makes it
         -- start again.
-        PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
+        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
         RETURN false;
     END IF;
     v_were := ARRAY(SELECT centile_store.segments_at(v_board.id, p_user_id));
@@ -41,9 +41,8 @@ BEGIN
     INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
     SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
     FROM unnest(v_moved) AS s (segment);
-    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[p_user_id]);
     -- The player has the same entry in a segment as in the whole period.
-    PERFORM centile_store.place_entries(v_lane.lane, ARRAY(
+    PERFORM centile_store.write_act(v_lane, v_at, p_user_id, ARRAY(
         SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
         JOIN centile_store.periods w ON w.id = p.period_id

@@ -26,7 +26,7 @@ BEGIN
             WHERE k.bucket IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
         ), entries AS (
             SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,
-                   array_agg(e.was_rank_key IS NULL ORDER BY e.n) AS are_new, array_agg(e.rank_key ORDER BY e.n) AS keys,
+                   array_agg(e.was_rank_key ORDER BY e.n) AS before, array_agg(e.rank_key ORDER BY e.n) AS keys,
                    array_agg(e.tie_key ORDER BY e.n) AS ties, array_agg(e.only_zeros ORDER BY e.n) AS zeros
             FROM entry e
         ), groups AS (
@@ -48,7 +48,7 @@ BEGIN
         )
         SELECT centile_store.write_entries(p_lane,
             (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
-            e.rankings, e.users, e.are_new, NULL, e.keys, e.ties, e.zeros,
+            e.rankings, e.users, e.before, NULL, e.keys, e.ties, e.zeros,
             coalesce(g.buckets, '{}'), g.updates, g.deletes, g.inserts, r.rankings, r.users, r.was_keys, r.was_ties, r.keys, r.ties,
             coalesce(c.rankings, '{}'), c.buckets, c.changes)
         FROM entries e, groups g, rows r, counts c

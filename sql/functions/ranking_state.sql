@@ -2,10 +2,10 @@
 -- the current one of the period that the caller means. After a restore the ids may be another
 -- board's, so the board is checked too.
 CREATE OR REPLACE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
-RETURNS TABLE (epoch text, layout integer, batches bigint[], players bigint, revision bigint)
+RETURNS TABLE (epoch text, batches bigint[], players bigint, revision bigint)
 LANGUAGE sql STABLE
 AS $$
-    SELECT centile.epoch(), g.layout,
+    SELECT centile.epoch(),
            centile_store.lane_batches(g.board_id, g.lanes),
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)

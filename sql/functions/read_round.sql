@@ -10,22 +10,22 @@
 -- transaction ids may repeat after a crash. It is NULL on a standby, where pg_current_snapshot()
 -- omits transactions in progress.
 --
--- rank_keys and tie_keys hold, ranking by ranking, the entries of all user_ids. Without
--- has_all_changes the indexes reload: the feed lacks batches, or has more than p_limit batches or
--- p_user_limit users, repeats included. Without has_all_profiles the directory must be emptied.
+-- changed_*, rank_keys, tie_keys: the changes of entries since p_batches, ordered by lane and batch.
+-- The keys of a removed entry are NULL. If has_all_changes is false, the indexes reload: the log
+-- lacks a batch, or there are more than p_limit batches or p_change_limit changes. If
+-- has_all_profiles is false, the directory must be emptied.
 CREATE OR REPLACE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
-    p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL,
+    p_change_limit bigint DEFAULT 500000, p_snapshot text DEFAULT NULL,
     OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
-    OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[],
-    OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[],
+    OUT ranking_ids bigint[], OUT period_ids bigint[],
+    OUT has_all_changes boolean, OUT changed_rankings bigint[], OUT changed_users bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[],
     OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text)
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 DECLARE
     v_lanes smallint;
-    v_has_segments boolean;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -35,28 +35,18 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT b.lanes, b.segments <> '{}' INTO v_lanes, v_has_segments FROM centile_store.boards b WHERE b.id = p_board_id;
+    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
     batches := centile_store.lane_batches(p_board_id, v_lanes);
-    SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
-    INTO ranking_ids, period_ids, layouts
+    SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place)
+    INTO ranking_ids, period_ids
     FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
     JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
     JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id;
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
-        user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
-        has_all_changes := user_ids IS NOT NULL;
-        IF user_ids <> '{}' AND ranking_ids <> '{}' AND v_has_segments THEN
-            SELECT * INTO rank_keys, tie_keys FROM centile_store.segment_changes(p_board_id, ranking_ids, period_ids, user_ids);
-        ELSIF user_ids <> '{}' AND ranking_ids <> '{}' THEN
-            SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
-            INTO rank_keys, tie_keys
-            FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
-            CROSS JOIN unnest(user_ids) WITH ORDINALITY AS u (id, place)
-            LEFT JOIN LATERAL (SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
-                               WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l ON true;
-        END IF;
+        SELECT * INTO has_all_changes, changed_rankings, changed_users, rank_keys, tie_keys
+        FROM centile_store.logged_changes(p_board_id, ranking_ids, p_batches, batches, p_limit, p_change_limit);
     END IF;
 
     has_all_profiles := true;
@@ -73,4 +63,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer, bigint, text) IS
-'State of a board and the changes since the given batches, for rank indexes; only time, epoch and snapshot if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+'State of a board and the changes since the given batches, for rank indexes; only time, epoch and snapshot if p_snapshot is current. Example: SELECT batches FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';

@@ -15,7 +15,6 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
-    PERFORM centile_store.advance_lane(p_lane, v_at, ARRAY[p_user_id]);
 
     UPDATE centile_store.board_players b
     SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN p_kind = 'ban' ELSE b.banned END, was_reset = b.was_reset OR p_kind = 'reset'
@@ -38,7 +37,7 @@ BEGIN
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
-    PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
+    PERFORM centile_store.write_act(p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
     PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
         jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
     RETURN v_id;

@@ -1,7 +1,8 @@
 -- Applies the ledger rows after p_after, releases the old ranking and returns its id, all under the
 -- exclusive structure lock; returns 0 if the period had none. NULL if there are more than p_limit
 -- rows: catch up first. Raises lanes whose rows lag behind p_batches and p_times, which come from
--- the ledger. The layout number continues the old one, so that no version means two states.
+-- the ledger, or behind the log. Then raises the batch of every lane: the new ranking may differ
+-- from the old one, and no version may mean two states.
 CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
     p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS bigint
@@ -26,7 +27,7 @@ BEGIN
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
     -- Players who have joined or left the segment meanwhile: the ledger does not contain moves.
-    PERFORM centile_store.recompute_entries(m.lane, ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id))
+    PERFORM centile_store.place_entries(m.lane, centile_store.entry_changes(ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id)))
     FROM centile_store.rankings g
     JOIN centile_store.segment_members m ON m.board_id = g.board_id AND m.segment = v_period.segment AND m.changed_at > g.created_at - interval '1 minute'
     WHERE g.id = p_ranking_id AND v_period.segment <> ''
@@ -37,13 +38,17 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
     UPDATE centile_store.board_lanes l
     SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
-    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch)) AS batch, greatest(p_times[n], max(t.occurred_at)) AS at
+    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch), centile_store.last_logged(v_period.board_id, (n - 1)::smallint)) AS batch,
+                 greatest(p_times[n], max(t.occurred_at)) AS at
           FROM generate_subscripts(p_batches, 1) AS n
           LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
           GROUP BY n) x
     WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
+    PERFORM centile_store.advance_lane(x.newest, (x.newest).last_at)
+    FROM (SELECT DISTINCT ON (l.lane) l AS newest FROM centile_store.board_lanes l
+          WHERE l.board_id = v_period.board_id ORDER BY l.lane, l.batch DESC) x;
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
-    UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
+    UPDATE centile_store.rankings g SET created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id, state = 'open' WHERE id = v_period.id;
     -- A damaged pointer may name the ranking of another period.

@@ -66,7 +66,7 @@ BEGIN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         -- A lane that was there before goes on after its last batch.
         INSERT INTO centile_store.board_lanes (board_id, lane, batch)
-        SELECT v_board.id, n, coalesce((SELECT max(c.batch) FROM centile_store.batch_changes c WHERE c.board_id = v_board.id AND c.lane = n), 0)
+        SELECT v_board.id, n, coalesce(centile_store.last_logged(v_board.id, n::smallint), 0)
         FROM generate_series(v_board.lanes, v_new.lanes - 1) AS n;
     END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);

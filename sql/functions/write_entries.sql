@@ -2,9 +2,10 @@
 -- numbers always agree. The caller holds the board's structure lock and the lane's row, or writes a
 -- ranking that no other session writes.
 --
--- entry_*: the entries that change. An entry without a key is deleted. entry_ctids: where the
--- caller has read each entry; NULL to find it by key. Only the holder of the lane changes entries,
--- but VACUUM FULL may move them: the function then raises 40001.
+-- entry_*: the entries that change. entry_was_keys: the rank keys before; NULL for a new entry.
+-- entry_keys: the rank keys after; NULL deletes the entry. entry_ctids: where the caller has read each entry; NULL to find it by key.
+-- Only the holder of the lane changes entries, but VACUUM FULL may move them: the function then
+-- raises 40001.
 --
 -- row_*: changes of bucket rows, ordered by bucket. row_users: user keys. Group n changes bucket
 -- group_buckets[n]: updates from group_updates[n], then deletions from group_deletes[n], then
@@ -12,7 +13,7 @@
 -- counts.
 CREATE OR REPLACE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
-    entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
+    entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
     group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[],
     row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[],
     count_rankings bigint[], count_buckets smallint[], count_changes integer[])
@@ -30,18 +31,18 @@ BEGIN
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
-    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros)
-        AS e (ranking_id, user_id, is_new, ctid, rank_key, tie_key, only_zeros)
+    FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros)
+        AS e (ranking_id, user_id, was_key, ctid, rank_key, tie_key, only_zeros)
     WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id AND x.lane = p_lane))
-      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND NOT e.is_new AND e.rank_key IS NOT NULL;
+      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND e.was_key IS NOT NULL AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written < cardinality(entry_rankings) THEN
         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
         SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
                centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
-        FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
-            AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
-        WHERE e.is_new;
+        FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_keys, entry_ties, entry_zeros)
+            AS e (ranking_id, user_id, was_key, rank_key, tie_key, only_zeros)
+        WHERE e.was_key IS NULL;
         GET DIAGNOSTICS v_new = ROW_COUNT;
         DELETE FROM centile_store.leaderboard l
         USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
@@ -75,5 +76,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(smallint, text, bigint[], bigint[], boolean[], tid[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+COMMENT ON FUNCTION centile_store.write_entries(smallint, text, bigint[], bigint[], bigint[], tid[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';

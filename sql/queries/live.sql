@@ -1,6 +1,6 @@
 -- A top and several players with their neighbours, all of one state, for subscribers of a ranking.
 -- The bucket counts come along if there are players.
-SELECT s.epoch AS "epoch!", s.layout AS "layout!", s.batches AS "batches!", s.players AS "players!", s.revision AS "revision!",
+SELECT s.epoch AS "epoch!", s.batches AS "batches!", s.players AS "players!", s.revision AS "revision!",
        (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.position), '[]')
         FROM centile_store.page_rows($3, 1, $6) r) AS "rows!: Json<Vec<StoredRow>>",
        CASE WHEN cardinality($7::text[]) > 0 THEN centile_store.bucket_totals($3) END AS counts,

@@ -1,4 +1,4 @@
-SELECT s.epoch AS "epoch!", s.layout AS "layout!", s.batches AS "batches!", s.players AS "players!", s.revision AS "revision!",
+SELECT s.epoch AS "epoch!", s.batches AS "batches!", s.players AS "players!", s.revision AS "revision!",
        (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.position), '[]')
         FROM centile_store.rows_after($3, ($6, $7, $8)::centile_store.rank_key, $9) r) AS "rows!: Json<Vec<StoredRow>>"
 FROM centile_store.ranking_state($1, $2, $3, $4, $5) s

@@ -88,7 +88,7 @@ pub(super) fn is_of_closed(key: &str, prefix: &str, period: i64) -> bool {
 impl fmt::Display for CacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Counts { ranking, version } => write!(f, "counts:{ranking}:{version}"),
+            Self::Counts { ranking, version } => write!(f, "bucket_counts:{ranking}:{version}"),
             Self::Top { epoch, ranking, size } => write!(f, "top:{epoch}:{ranking}:{size}"),
             Self::Closed { epoch, period, revision, size } => {
                 write!(f, "closed:{epoch}:{period}:{revision}:top:{size}")
@@ -106,7 +106,7 @@ mod tests {
     fn keys_and_lifetimes_are_as_designed() {
         let epoch = || "7-1-5".to_owned();
         let cases = [
-            (CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() }, "counts:3:7-1-5.12", 60),
+            (CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() }, "bucket_counts:3:7-1-5.12", 60),
             (CacheKey::Top { epoch: epoch(), ranking: 3, size: 100 }, "top:7-1-5:3:100", 60),
             (CacheKey::Closed { epoch: epoch(), period: 4, revision: 2, size: 10 }, "closed:7-1-5:4:2:top:10", 86_400),
             (CacheKey::User { user_id: "a b:c".to_owned() }, "user:a b:c", 300),

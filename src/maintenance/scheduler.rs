@@ -185,12 +185,11 @@ async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
 /// Creates the ledger's partitions for coming months, and deletes expired rows; returns how many
 /// ids it deleted.
 ///
-/// These rows are decided events in quarantine, batch changes for rank indexes, and callers'
-/// ids.
+/// These rows are decided events in quarantine, logged batches, and callers' ids.
 pub async fn keep_ledger(store: &Store) -> Result<u64> {
     store.ensure_ledger_months().await?;
     while store.forget_decided_events().await? > 0 {}
-    while store.forget_batch_changes().await? > 0 {}
+    while store.forget_batches().await? > 0 {}
     let mut forgotten = 0;
     loop {
         match store.forget_expired_ids().await? {

@@ -1,6 +1,6 @@
 //! Cached bucket counts, each with its version.
 //!
-//! Outdated counts cannot make an answer wrong: the statement that reads a rank returns its
+//! Outdated counts cannot make an answer wrong: the statement that reads a rank compares their
 //! version.
 
 use std::{
@@ -12,33 +12,20 @@ use crate::{
     Result,
     cache::{Cache, CacheKey},
     ranking::Rankings,
-    store::{period::RankingRef, rank::Version},
+    store::{period::RankingRef, rank::CountsVersion},
 };
 
-/// Minimum interval between writes of a ranking's counts to the shared cache. Every batch changes
-/// the counts.
+/// Minimum interval between writes of a ranking's counts to the shared cache.
 const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Players in each bucket of a ranking at one version.
+/// Players in each bucket of a ranking.
 #[derive(Debug)]
 pub(crate) struct KnownCounts {
     /// Version of the counts.
-    pub(crate) version: Version,
+    pub(crate) version: CountsVersion,
     /// Players of buckets 0 to 99.
     pub(crate) counts: Vec<i64>,
     shared_at: Instant,
-}
-
-impl KnownCounts {
-    /// Creates counts that a statement returned together with its answer.
-    pub(crate) fn of(version: Version, counts: Vec<i64>) -> Self {
-        Self { version, counts, shared_at: Instant::now() }
-    }
-
-    /// Returns the number of players in the ranking.
-    pub(crate) fn players(&self) -> u64 {
-        u64::try_from(self.counts.iter().sum::<i64>()).unwrap_or_default()
-    }
 }
 
 /// The newest known counts of each ranking.
@@ -58,7 +45,7 @@ impl CountsCache {
         if let Some(known) = self.0.get(&ranking.ranking_id) {
             return Ok(Some(known));
         }
-        let Some(version) = rankings.store.ranking_version(ranking).await? else { return Ok(None) };
+        let Some(version) = rankings.store.counts_version(ranking).await? else { return Ok(None) };
         let Some(counts) = cached(&rankings.cache, ranking.ranking_id, &version).await else { return Ok(None) };
         let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
         self.0.insert(ranking.ranking_id, Arc::clone(&known));
@@ -70,7 +57,7 @@ impl CountsCache {
         &self,
         rankings: &Rankings,
         ranking: RankingRef,
-        version: Version,
+        version: CountsVersion,
         counts: Vec<i64>,
     ) -> Arc<KnownCounts> {
         let before = self.0.get(&ranking.ranking_id).map(|known| known.shared_at);
@@ -93,11 +80,11 @@ impl CountsCache {
 
 /// Returns the counts of a version from the shared cache. Ignores values that are not bucket
 /// counts.
-pub(crate) async fn cached(cache: &Cache, ranking_id: i64, version: &Version) -> Option<Vec<i64>> {
+pub(crate) async fn cached(cache: &Cache, ranking_id: i64, version: &CountsVersion) -> Option<Vec<i64>> {
     let bytes = cache.get(&key(ranking_id, version)).await?;
     serde_json::from_slice(&bytes).ok().filter(|counts: &Vec<i64>| counts.len() == 100)
 }
 
-fn key(ranking: i64, version: &Version) -> CacheKey {
+fn key(ranking: i64, version: &CountsVersion) -> CacheKey {
     CacheKey::Counts { ranking, version: version.text() }
 }

@@ -30,12 +30,12 @@ const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
 /// Maximum wait for the lock. After it the instance loads without the lock.
 const MAX_WAIT: Duration = Duration::from_mins(5);
 
-/// Batches and changed users that one round of a load may apply. These limits exceed those of other
-/// rounds because no request waits for a load.
-const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 500_000);
+/// Batches and changes of entries that one round of a load may apply. These limits exceed those of
+/// other rounds because no request waits for a load.
+const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 2_000_000);
 
-/// An index is ready after a round with at most this many changed users.
-const MAX_LAG_USERS: usize = 2_000;
+/// An index is ready after a round with at most this many changes.
+const MAX_LAG_CHANGES: usize = 2_000;
 
 /// Maximum rounds of a load. After that many it fails.
 const MAX_ROUNDS: usize = 100;
@@ -150,9 +150,8 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         let round =
             connection.read(ranking.board, &[ranking.ranking_id], &batches, None, None, CATCH_UP_LIMITS).await?;
         let state = round.state.as_ref();
-        let Some((current, changes, batches)) =
-            state.and_then(|state| Some((state.rankings.first()?, state.changes.as_ref()?, &state.batches)))
-        else {
+        let current = state.filter(|state| !state.rankings.is_empty());
+        let Some((changes, batches)) = current.and_then(|state| Some((state.changes.as_ref()?, &state.batches))) else {
             return Err(Error::unavailable(
                 Code::ConcurrentChange,
                 "the ranking was replaced, or changes faster than it can be loaded",
@@ -161,11 +160,11 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         if round.epoch != loaded.version.epoch {
             return Err(Error::unavailable(Code::ConcurrentChange, "the database has been replaced"));
         }
-        let behind = changes.user_ids.len();
-        if !loaded.apply(current, batches, 0, changes) {
+        let behind = changes.len();
+        if !loaded.apply(batches, changes) {
             return Err(Error::Internal("a user id does not fit into an index, which holds ids below 2^32".to_owned()));
         }
-        if behind <= MAX_LAG_USERS {
+        if behind <= MAX_LAG_CHANGES {
             return Ok(());
         }
     }

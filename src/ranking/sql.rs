@@ -4,10 +4,7 @@
 use crate::{
     Error, Result,
     model::rank::{AnsweredBy, Row},
-    ranking::{
-        counts::KnownCounts,
-        open::{LiveState, Open},
-    },
+    ranking::open::{LiveState, Open},
     store::rank::{BucketStanding, RankingState, StoredPlayer, StoredStanding},
     telemetry::{self, ReadSource},
 };
@@ -27,9 +24,9 @@ pub(super) async fn standing(
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
-            rankings.counts.learn(rankings, ranking, found.version, counts)
+            rankings.counts.learn(rankings, ranking, found.counts_version, counts)
         }
-        (None, Some(known)) if known.version == found.version => {
+        (None, Some(known)) if known.version == found.counts_version => {
             telemetry::count_read("counts", ReadSource::Here);
             known
         }
@@ -41,12 +38,12 @@ pub(super) async fn standing(
     };
     // Revision 0: the names come from the statement's own snapshot and are not cached.
     let state = RankingState {
-        version: counts.version.clone(),
-        players: counts.players(),
+        version: found.version,
+        players: player_count(&counts.counts),
         revision: 0,
         answered_by: AnsweredBy::Sql,
     };
-    Ok(Some((state, standing_of(open, found.standing, &counts)?)))
+    Ok(Some((state, standing_of(open, found.standing, &counts.counts)?)))
 }
 
 /// Returns the first `limit` players, and chosen players with up to `around` players above and
@@ -55,13 +52,17 @@ pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], aroun
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
     let found = open.rankings.store.live(open.resolved, open.ranking, limit, user_ids, around).await?;
     let Some(found) = found else { return Ok(None) };
-    let counts = KnownCounts::of(found.state.version.clone(), found.counts);
-    let standings = found.standings.into_iter().map(|one| standing_of(open, one, &counts));
+    let standings = found.standings.into_iter().map(|one| standing_of(open, one, &found.counts));
     Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
 }
 
+/// Returns the number of players in all buckets.
+fn player_count(counts: &[i64]) -> u64 {
+    counts.iter().sum::<i64>().unsigned_abs()
+}
+
 /// Builds a player's standing from a look-up and the bucket counts of the same state.
-fn standing_of(open: &Open<'_>, found: BucketStanding, counts: &KnownCounts) -> Result<StoredStanding> {
+fn standing_of(open: &Open<'_>, found: BucketStanding, counts: &[i64]) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
         return Ok(StoredStanding { user_exists, player: None, rows: Vec::new() });
@@ -73,8 +74,8 @@ fn standing_of(open: &Open<'_>, found: BucketStanding, counts: &KnownCounts) -> 
             open.resolved.period.full_name()
         ))
     };
-    let above = Above::of(&found, &counts.counts).ok_or_else(inconsistent)?;
-    let (position, players) = (above.own + 1, counts.players());
+    let above = Above::of(&found, counts).ok_or_else(inconsistent)?;
+    let position = above.own + 1;
     let own = Row {
         position,
         rank: above.better + 1,
@@ -101,7 +102,7 @@ fn standing_of(open: &Open<'_>, found: BucketStanding, counts: &KnownCounts) -> 
         });
     }
     rows.sort_unstable_by_key(|row| row.position);
-    let worse = players.saturating_sub(above.no_worse);
+    let worse = player_count(counts).saturating_sub(above.no_worse);
     Ok(StoredStanding { user_exists, player: Some(StoredPlayer { row: own, worse }), rows })
 }
 

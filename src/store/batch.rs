@@ -308,7 +308,7 @@ impl BatchSession {
             &columns.events as &[PendingEvent],
             &columns.entry_rankings,
             &columns.entry_users,
-            &columns.entry_are_new,
+            &columns.entry_was_keys as &[Option<i64>],
             &columns.entry_keys,
             &columns.entry_ties,
             &columns.entry_zeros,
@@ -329,6 +329,7 @@ impl BatchSession {
             &rows.updates,
             &rows.was_keys as &[Option<i64>],
             &rows.was_ties as &[Option<i64>],
+            &columns.entry_was_ties as &[Option<i64>],
         )
         .fetch_one(&mut self.connection)
         .await;

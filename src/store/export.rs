@@ -93,7 +93,7 @@ impl Store {
             .await?
             .map(|row| {
                 State::Live(RankingState {
-                    version: Version { epoch: row.epoch, layout: row.layout, batches: row.batches },
+                    version: Version { epoch: row.epoch, batches: row.batches },
                     players: row.players.unsigned_abs(),
                     revision: row.revision,
                     answered_by: AnsweredBy::Sql,

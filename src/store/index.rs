@@ -74,8 +74,9 @@ pub(crate) struct BoardState {
     pub(crate) revision: i64,
     /// The requested rankings that are still current.
     pub(crate) rankings: Vec<CurrentRanking>,
-    /// Changed entries; `None` when an index must reload.
-    pub(crate) changes: Option<Changes>,
+    /// Changes of entries. Those of one player are in the order of their batches. `None` when an index
+    /// must reload.
+    pub(crate) changes: Option<Vec<EntryChange>>,
     /// Changed profiles; `None` when the directory must be cleared.
     pub(crate) profiles: Option<Vec<StoredProfile>>,
 }
@@ -87,17 +88,17 @@ pub(crate) struct CurrentRanking {
     pub(crate) ranking_id: i64,
     /// Id of the period.
     pub(crate) period_id: i64,
-    /// Revision of its layout.
-    pub(crate) layout: i32,
 }
 
-/// Current entries of all users whose entries changed.
-#[derive(Debug, Default)]
-pub(crate) struct Changes {
-    /// Internal ids of the users.
-    pub(crate) user_ids: Vec<i64>,
-    /// Rank key and tie key of each user, ranking by ranking; `None` for a user without an entry.
-    pub(crate) keys: Vec<Option<(i64, i64)>>,
+/// A change of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EntryChange {
+    /// Id of the ranking.
+    pub(crate) ranking_id: i64,
+    /// Internal id of the player.
+    pub(crate) user_id: i64,
+    /// Rank key and tie key after the change; `None` for a removed entry.
+    pub(crate) key: Option<(i64, i64)>,
 }
 
 /// A user's profile as shown in lists.
@@ -180,7 +181,9 @@ macro_rules! round_of {
         let row = $row;
         let batches = row.batches.map(|batches: Vec<Option<i64>>| batches);
         let state = batches.zip(row.revision).map(|(batches, revision)| {
-            let (keys, ties) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
+            let changed =
+                row.changed_rankings.unwrap_or_default().into_iter().zip(row.changed_users.unwrap_or_default());
+            let keys = row.rank_keys.unwrap_or_default().into_iter().zip(row.tie_keys.unwrap_or_default());
             let users = row.profile_ids.unwrap_or_default().into_iter();
             let external_ids = row.external_ids.unwrap_or_default();
             let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
@@ -189,13 +192,15 @@ macro_rules! round_of {
             PartState {
                 batches,
                 revision,
-                rankings: places
-                    .zip(row.layouts.unwrap_or_default())
-                    .map(|((ranking_id, period_id), layout)| CurrentRanking { ranking_id, period_id, layout })
-                    .collect(),
-                changes: row.has_all_changes.unwrap_or_default().then(|| Changes {
-                    user_ids: row.user_ids.unwrap_or_default(),
-                    keys: keys.into_iter().zip(ties).map(|(key, tie)| key.zip(tie)).collect(),
+                rankings: places.map(|(ranking_id, period_id)| CurrentRanking { ranking_id, period_id }).collect(),
+                changes: row.has_all_changes.unwrap_or_default().then(|| {
+                    let changes = changed.zip(keys);
+                    let change = |((ranking_id, user_id), (key, tie)): (_, (Option<i64>, _))| EntryChange {
+                        ranking_id,
+                        user_id,
+                        key: key.zip(tie),
+                    };
+                    changes.map(change).collect()
                 }),
                 profiles: row.has_all_profiles.unwrap_or_default().then(|| {
                     profiles
@@ -324,11 +329,11 @@ impl Store {
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut snapshot.connection)
             .await?;
-        let Some((current, state)) = state.as_ref().and_then(|state| Some((state.rankings.first()?, state))) else {
+        let Some(state) = state.filter(|state| !state.rankings.is_empty()) else {
             return Ok(None);
         };
         snapshot.revision = state.revision;
-        let version = Version { epoch, layout: current.layout, batches: state.batches.clone() };
+        let version = Version { epoch, batches: state.batches };
         Ok(Some((snapshot, version, players.unsigned_abs())))
     }
 }
@@ -342,7 +347,7 @@ impl RoundConnection {
         batches: &[i64],
         revision: Option<i64>,
         snapshots: Option<&[String]>,
-        (most_batches, most_users): (i32, i64),
+        (most_batches, most_changes): (i32, i64),
     ) -> Result<Round> {
         let ask = async |server: &mut RoundServer, snapshot: Option<&String>| {
             let batches = server.batches(batches);
@@ -353,7 +358,7 @@ impl RoundConnection {
                 &batches as &[Option<i64>],
                 revision,
                 most_batches,
-                most_users,
+                most_changes,
                 snapshot,
             );
             let row = query.fetch_one(&mut server.held).await?;
@@ -381,14 +386,13 @@ impl RoundConnection {
         &mut self,
         boards: &[AskedBoard],
         revision: i64,
-        most_batches: i32,
+        (most_batches, most_changes): (i32, i64),
     ) -> Result<HashMap<i32, Round>> {
         let ids: Vec<i32> = boards.iter().map(|asked| asked.board).collect();
         let ranking_ids: Vec<String> = boards
             .iter()
             .map(|asked| array_literal(&asked.ranking_ids.iter().copied().map(Some).collect::<Vec<_>>()))
             .collect();
-        let most_users: Vec<i64> = boards.iter().map(|asked| asked.most_users).collect();
         let parts = self.servers.iter_mut().map(async |server| {
             let batches: Vec<String> =
                 boards.iter().map(|asked| array_literal(&server.batches(&asked.batches))).collect();
@@ -397,9 +401,9 @@ impl RoundConnection {
                 &ids,
                 &ranking_ids,
                 &batches,
-                &most_users,
                 revision,
                 most_batches,
+                most_changes,
             );
             let rows = query.fetch_all(&mut server.held).await?;
             Ok::<_, Error>(rows.into_iter().map(|row| (row.board, server.own(round_of!(row)))).collect::<Vec<_>>())
@@ -430,8 +434,6 @@ pub(crate) struct AskedBoard {
     pub(crate) ranking_ids: Vec<i64>,
     /// The batches that all these indexes have reached.
     pub(crate) batches: Vec<i64>,
-    /// Maximum changed users.
-    pub(crate) most_users: i64,
 }
 
 impl LoadSnapshot {

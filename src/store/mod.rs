@@ -340,12 +340,12 @@ impl Store {
         Ok(forgotten.unsigned_abs())
     }
 
-    /// Deletes up to 10,000 batches older than an hour from the feed of rank indexes; returns how
-    /// many.
-    pub(crate) async fn forget_batch_changes(&self) -> Result<u64> {
+    /// Deletes up to 10,000 batches older than 20 minutes from the log, except the newest of each
+    /// lane; returns how many.
+    pub(crate) async fn forget_batches(&self) -> Result<u64> {
         let mut forgotten = 0;
         for pool in self.lane_pools() {
-            let query = sqlx::query_scalar!(r#"SELECT centile.forget_batch_changes() AS "forgotten!""#);
+            let query = sqlx::query_scalar!(r#"SELECT centile.forget_batches() AS "forgotten!""#);
             forgotten += query.fetch_one(&pool).await?;
         }
         Ok(forgotten.unsigned_abs())

@@ -126,7 +126,7 @@ impl Store {
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),
                 tiers: tiers.map(|tiers| Tiers::parse(&tiers)).transpose()?,
             };
-            let version = Version { epoch: row.epoch, layout: 0, batches: row.batches };
+            let version = Version { epoch: row.epoch, batches: row.batches };
             found.insert(board, (resolved, version, row.revision));
         }
         Ok(boards.iter().map(|board| found.remove(&board.id)).collect())

@@ -24,8 +24,6 @@ use crate::{
 pub(crate) struct Version {
     /// Epoch of the database.
     pub(crate) epoch: String,
-    /// Layout number of the ranking; 0 without a ranking.
-    pub(crate) layout: i32,
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
 }
@@ -33,13 +31,35 @@ pub(crate) struct Version {
 impl Version {
     /// Returns the opaque public form, which is safe inside an `ETag` and a cache key.
     ///
-    /// It holds the first eight bytes of the SHA-256 of the lanes' batches, so that its length does
-    /// not grow with the lanes.
+    /// It holds a digest of the lanes' batches, so that its length does not grow with the lanes.
     pub(crate) fn text(&self) -> String {
-        let batches: Vec<String> = self.batches.iter().map(ToString::to_string).collect();
-        let digest = Sha256::digest(batches.join("-"));
-        format!("{}.{}.{}", self.epoch, self.layout, key::hex(&digest[..8]))
+        format!("{}.{}", self.epoch, digest(&self.batches))
     }
+}
+
+/// Identifies the bucket counts of a ranking: equal values mean equal counts. A batch changes it only
+/// if it changes the number of players in a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CountsVersion {
+    /// Epoch of the database.
+    pub(crate) epoch: String,
+    /// Number of the ranking's layout.
+    pub(crate) layout: i32,
+    /// Number of the last change of each lane's counts.
+    pub(crate) revisions: Vec<i64>,
+}
+
+impl CountsVersion {
+    /// Returns the form that is part of a cache key.
+    pub(crate) fn text(&self) -> String {
+        format!("{}.{}.{}", self.epoch, self.layout, digest(&self.revisions))
+    }
+}
+
+/// Returns the first eight bytes of the SHA-256 of the numbers, in hexadecimal.
+fn digest(numbers: &[i64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    key::hex(&Sha256::digest(numbers.join("-"))[..8])
 }
 
 /// State that every statement about a ranking returns with its answer.
@@ -59,7 +79,7 @@ pub(crate) struct RankingState {
 macro_rules! state_of {
     ($row:expr) => {
         RankingState {
-            version: Version { epoch: $row.epoch, layout: $row.layout, batches: $row.batches },
+            version: Version { epoch: $row.epoch, batches: $row.batches },
             players: $row.players.unsigned_abs(),
             revision: $row.revision,
             answered_by: AnsweredBy::Sql,
@@ -174,8 +194,9 @@ struct StandingRow {
     beside_equals: Option<Vec<i64>>,
     is_shared: bool,
     epoch: Option<String>,
-    layout: i32,
     batches: Option<Vec<i64>>,
+    layout: i32,
+    revisions: Option<Vec<i64>>,
     counts: Option<Vec<i64>>,
     neighbours: Option<Json<Vec<StoredNeighbour>>>,
 }
@@ -234,7 +255,9 @@ pub(crate) struct StoredNeighbour {
 pub(crate) struct StandingAt {
     /// The version that the standing is exact for.
     pub(crate) version: Version,
-    /// Players of each bucket; `None` when the version is the one that the caller knows.
+    /// The version of the bucket counts.
+    pub(crate) counts_version: CountsVersion,
+    /// Players of each bucket; `None` when the caller knows this version of them.
     pub(crate) counts: Option<Vec<i64>>,
     /// The player.
     pub(crate) standing: BucketStanding,
@@ -322,9 +345,9 @@ impl Store {
         ranking: RankingRef,
         user_id: &str,
         around: i32,
-        known: Option<&Version>,
+        known: Option<&CountsVersion>,
     ) -> Result<Option<StandingAt>> {
-        let (layout, batches) = (known.map(|version| version.layout), known.map(|version| version.batches.as_slice()));
+        let (layout, revisions) = (known.map(|known| known.layout), known.map(|known| known.revisions.as_slice()));
         let row = if around == 0 {
             let query = sqlx::query_file_as!(
                 StandingRow,
@@ -336,7 +359,7 @@ impl Store {
                 resolved.valid_until,
                 user_id,
                 layout,
-                batches,
+                revisions,
             );
             query.fetch_optional(&self.readers).await?
         } else {
@@ -350,13 +373,13 @@ impl Store {
                 resolved.valid_until,
                 user_id,
                 layout,
-                batches,
+                revisions,
                 around,
             );
             query.fetch_optional(&self.readers).await?
         };
         let Some(row) = row else { return Ok(None) };
-        let (Some(epoch), Some(batches)) = (row.epoch, row.batches) else {
+        let (Some(epoch), Some(batches), Some(revisions)) = (row.epoch, row.batches, row.revisions) else {
             return Err(Error::Internal("a standing without a version".to_owned()));
         };
         let standing = BucketStanding {
@@ -372,7 +395,8 @@ impl Store {
             is_shared: row.is_shared,
             neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
         };
-        Ok(Some(StandingAt { version: Version { epoch, layout: row.layout, batches }, counts: row.counts, standing }))
+        let counts_version = CountsVersion { epoch: epoch.clone(), layout: row.layout, revisions };
+        Ok(Some(StandingAt { version: Version { epoch, batches }, counts_version, counts: row.counts, standing }))
     }
 
     /// Returns the first `limit` players, and the chosen players with `around` neighbours on each
@@ -397,17 +421,17 @@ impl Store {
         }))
     }
 
-    /// Returns the version of a ranking; `None` when the ranking is gone.
-    pub(crate) async fn ranking_version(&self, ranking: RankingRef) -> Result<Option<Version>> {
+    /// Returns the version of a ranking's bucket counts; `None` when the ranking is gone.
+    pub(crate) async fn counts_version(&self, ranking: RankingRef) -> Result<Option<CountsVersion>> {
         let row = sqlx::query!(
             r#"SELECT centile.epoch() AS "epoch!", g.layout,
-                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches!"
+                      centile_store.count_revisions(g.id, g.lanes) AS "revisions!"
                FROM centile_store.rankings g WHERE g.id = $1"#,
             ranking.ranking_id
         )
         .fetch_optional(&self.readers)
         .await?;
-        Ok(row.map(|row| Version { epoch: row.epoch, layout: row.layout, batches: row.batches }))
+        Ok(row.map(|row| CountsVersion { epoch: row.epoch, layout: row.layout, revisions: row.revisions }))
     }
 
     /// Returns the chosen players, best first.

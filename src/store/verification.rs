@@ -7,7 +7,7 @@ use sqlx::{PgConnection, types::Json};
 use crate::{
     Result,
     model::verification::{CountDifference, Difference},
-    store::{Store, rank::Version},
+    store::{Store, rank::CountsVersion},
 };
 
 /// A period with derived data to compare: a ranking or an archive.
@@ -32,8 +32,8 @@ pub(crate) struct PeriodComparison {
     pub(crate) players: u64,
     /// Id of the ranking in this snapshot; `None` for a closed period.
     pub(crate) ranking_id: Option<i64>,
-    /// The ranking in this snapshot, with its version and the players of each bucket.
-    pub(crate) ranking: Option<(i64, Version, Vec<i64>)>,
+    /// The ranking in this snapshot, with the players of each bucket and their version.
+    pub(crate) ranking: Option<(i64, CountsVersion, Vec<i64>)>,
     /// When damage of the ranking was found, if it was known in this snapshot.
     pub(crate) damaged_at: Option<DateTime<Utc>>,
     /// Revision of the archive.
@@ -178,7 +178,7 @@ impl Verifier {
     ) -> Result<Option<PeriodComparison>> {
         let row = sqlx::query!(
             r#"SELECT p.ranking_id, centile.epoch() AS "epoch!", g.layout AS "layout?",
-                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches: Vec<Option<i64>>",
+                      centile_store.count_revisions(g.id, g.lanes) AS revisions,
                       centile_store.bucket_totals(g.id) AS "counts: Vec<Option<i64>>",
                       coalesce(centile_store.player_count(g.id), 0) AS "live!", coalesce(p.archive_players, 0) AS "archived!",
                       p.archive_revision, (SELECT v.damaged_at FROM centile_store.verified_rankings v WHERE v.ranking_id = g.id) AS "damaged_at?",
@@ -194,12 +194,11 @@ impl Verifier {
         .fetch_optional(&mut self.0)
         .await?;
         Ok(row.map(|row| {
-            // A missing lane is among the differences. It leaves the version and the sums unknown.
-            let batches = row.batches.and_then(|batches| batches.into_iter().collect::<Option<Vec<i64>>>());
+            // If counts are missing, the sums are unknown. The differences report the missing counts.
             let counts = row.counts.and_then(|counts| counts.into_iter().collect::<Option<Vec<i64>>>());
-            let ranking = row.ranking_id.zip(row.layout.zip(batches)).zip(counts).map(
-                |((ranking_id, (layout, batches)), counts)| {
-                    (ranking_id, Version { epoch: row.epoch, layout, batches }, counts)
+            let ranking = row.ranking_id.zip(row.layout.zip(row.revisions)).zip(counts).map(
+                |((ranking_id, (layout, revisions)), counts)| {
+                    (ranking_id, CountsVersion { epoch: row.epoch, layout, revisions }, counts)
                 },
             );
             let players = if row.ranking_id.is_some() { row.live } else { row.archived };

@@ -6,12 +6,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed trial must stop at once")]
 #![allow(clippy::print_stdout, reason = "the report is printed for the user")]
 
+mod batch_log;
 mod clock;
 #[path = "../../benches/common/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the load and what reads it; benchmarks use the rest")]
 mod common;
 mod disk;
-mod feed;
 mod fuzz;
 mod kill;
 mod network;

@@ -21,7 +21,7 @@ use crate::{
         indexes::{IndexStatus, Indexes, memory::EXPECTED_BYTES},
     },
     store::{
-        index::{BoardState, Changes, CurrentRanking},
+        index::{BoardState, CurrentRanking, EntryChange},
         rank::{RankingState, Version},
     },
 };
@@ -172,6 +172,14 @@ impl BoardIndexes {
         state: BoardState,
     ) -> Arc<[CurrentRanking]> {
         let BoardState { batches, rankings: current, changes, .. } = state;
+        // The last change of each entry, found before the lock is taken.
+        let changes = changes.map(|changes| {
+            let mut by_ranking: HashMap<i64, HashMap<i64, EntryChange>> = HashMap::new();
+            for change in changes {
+                by_ranking.entry(change.ranking_id).or_default().insert(change.user_id, change);
+            }
+            by_ranking
+        });
         let mut rankings = self.rankings_mut();
         let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
             rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
@@ -185,13 +193,12 @@ impl BoardIndexes {
         drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&batches, &loaded.version.batches));
         match changes {
             Some(changes) => {
-                for (place, one) in current.iter().enumerate() {
+                for one in &current {
+                    let changes = changes.get(&one.ranking_id).into_iter().flat_map(HashMap::values);
                     // Remove it from the map first: a panic must not leave a half-changed index
                     // there.
                     let slot = match rankings.remove(&one.ranking_id) {
-                        Some(Slot::Ready(mut loaded)) => {
-                            loaded.apply(one, &batches, place, &changes).then_some(Slot::Ready(loaded))
-                        }
+                        Some(Slot::Ready(mut loaded)) => loaded.apply(&batches, changes).then_some(Slot::Ready(loaded)),
                         other => other,
                     };
                     if let Some(slot) = slot {
@@ -199,7 +206,7 @@ impl BoardIndexes {
                     }
                 }
             }
-            // The feed has a gap. Keep only indexes that a load has brought to this state.
+            // The log has a gap. Keep only indexes that a load has brought to this state.
             None => {
                 drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches));
             }
@@ -246,23 +253,17 @@ impl Loaded {
 
     /// Applies a round's changes unless the index has them.
     ///
-    /// `place` is the ranking's position in `changes`. Returns `false` if a user's internal id is
-    /// too large for an index.
-    pub(in crate::ranking) fn apply(
+    /// Returns `false` if a user's internal id is too large for an index.
+    pub(in crate::ranking) fn apply<'a>(
         &mut self,
-        current: &CurrentRanking,
         batches: &[i64],
-        place: usize,
-        changes: &Changes,
+        changes: impl IntoIterator<Item = &'a EntryChange>,
     ) -> bool {
-        self.version.layout = self.version.layout.max(current.layout);
         // A round is at least as new as an earlier one in every lane.
         if covers(&self.version.batches, batches) {
             return true;
         }
-        let users = &changes.user_ids;
-        let keys = changes.keys.iter().skip(place * users.len());
-        for (user_id, key) in users.iter().zip(keys) {
+        for EntryChange { user_id, key, .. } in changes {
             let Ok(user_id) = u32::try_from(*user_id) else { return false };
             match *key {
                 Some((rank_key, tie_key)) => self.index.set(RankKey { rank_key, tie_key, user_id }),

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    ops::RangeInclusive,
     sync::Arc,
     time::Duration,
 };
@@ -24,23 +23,16 @@ use crate::{
     },
 };
 
-/// Maximum batches that a round applies. An index that lags further reloads.
-const MAX_BATCHES: i32 = 20_000;
+/// Maximum batches and changes of entries that a round applies. An index that lags further reloads.
+/// 500,000 changes and the columns that PostgreSQL returns take about 50 MB.
+const LIMITS: (i32, i64) = (20_000, 500_000);
 
 /// Maximum wait of a round of several boards for the rounds of these boards in progress.
 const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Limits of the changed users that a round applies. Between them the limit is 2 % of the players
-/// of the largest index. Beyond it, reloading costs less.
-const USER_LIMITS: RangeInclusive<i64> = 20_000..=100_000;
-
-/// Maximum entries that a round of a board with segments reads: changed users times indexes. Other
-/// boards have few indexes.
-const ENTRIES_MAX: i64 = 400_000;
-
-/// Maximum batches and changed users that a round of several boards applies to each. A board that
-/// lags further is read alone, so that the others do not wait for it.
-const JOINT_LIMITS: (i32, i64) = (1_000, 1_000);
+/// The same limits, for each board in a round of several boards. A board that lags further is read
+/// alone, so that the others do not wait for it.
+const JOINT_LIMITS: (i32, i64) = (1_000, 3_000);
 
 /// The task that runs rounds of a board.
 pub(super) struct Rounds {
@@ -58,16 +50,14 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let mut connection = indexes.store.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have
         // advanced it.
-        let Known { asked, version: known, most_users } = Known::of(&self.board);
+        let Known { asked, version: known } = Known::of(&self.board);
         if asked.is_empty() {
             return Ok(Arc::new(RoundResult::empty()));
         }
         let last = self.board.take_last(&asked, &known);
         let revision_asked = indexes.users.revision(&known.epoch);
         let (id, snapshots) = (self.board.board, last.as_ref().map(|last| &*last.snapshots));
-        let round = connection
-            .read(id, &asked, &known.batches, Some(revision_asked), snapshots, (MAX_BATCHES, most_users))
-            .await?;
+        let round = connection.read(id, &asked, &known.batches, Some(revision_asked), snapshots, LIMITS).await?;
         indexes.store.keep_round_connection(connection);
         let Round { epoch, read_at, snapshots, state } = round;
         let (batches, rankings) = match (state, last) {
@@ -145,10 +135,9 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
                 board: board.board,
                 ranking_ids: known.asked.clone(),
                 batches: known.version.batches.clone(),
-                most_users: JOINT_LIMITS.1,
             })
             .collect();
-        let mut rounds = connection.read_boards(&asked, asked_revision, JOINT_LIMITS.0).await?;
+        let mut rounds = connection.read_boards(&asked, asked_revision, JOINT_LIMITS).await?;
         indexes.store.keep_round_connection(connection);
         let mut results = HashMap::with_capacity(known.len());
         // Only the first board's round lists changed profiles.
@@ -156,7 +145,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
             let profiles = state.profiles.take().filter(|_| reached == epoch);
             indexes.users.apply(reached, asked_revision, state.revision, profiles);
         }
-        for (board, Known { asked, version, .. }) in &known {
+        for (board, Known { asked, version }) in &known {
             // The indexes of a board may be of another epoch than those of the first. Its own next
             // round drops them.
             let round = rounds.remove(&board.board).filter(|_| version.epoch == *epoch);
@@ -180,19 +169,15 @@ struct Known {
     asked: Vec<i64>,
     /// The version that all these indexes have reached, lane by lane.
     version: Version,
-    /// Maximum changed users, after the number of players in the largest index.
-    most_users: i64,
 }
 
 impl Known {
     fn of(board: &BoardIndexes) -> Self {
         let rankings = board.rankings();
-        let (mut asked, mut least, mut players, mut has_segments) = (Vec::new(), None::<Version>, 0, false);
+        let (mut asked, mut least) = (Vec::new(), None::<Version>);
         for (id, slot) in rankings.iter() {
             if let Slot::Ready(loaded) = slot {
                 asked.push(*id);
-                players = players.max(loaded.index.len());
-                has_segments |= loaded.name.contains('@');
                 // On a cluster, a load may be ahead of other indexes in one lane and behind in another.
                 match &mut least {
                     None => least = Some(loaded.version.clone()),
@@ -204,12 +189,8 @@ impl Known {
                 }
             }
         }
-        let none = || Version { epoch: String::new(), layout: 0, batches: Vec::new() };
-        let players = i64::try_from(players).unwrap_or(i64::MAX);
-        let most_users = (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end());
-        let within = ENTRIES_MAX / i64::try_from(asked.len().max(1)).unwrap_or(i64::MAX);
-        let most_users = if has_segments { most_users.min(within) } else { most_users };
-        Self { asked, version: least.unwrap_or_else(none), most_users }
+        let none = || Version { epoch: String::new(), batches: Vec::new() };
+        Self { asked, version: least.unwrap_or_else(none) }
     }
 }
 
@@ -225,7 +206,7 @@ mod tests {
     async fn a_round_begins_with_the_lowest_batch_of_each_lane() {
         let board = BoardIndexes::new(1, Batcher::new(1, Handle::current(), TaskTracker::new()));
         for (ranking_id, batches) in [(1, vec![10, 20, 7]), (2, vec![11, 19, 7])] {
-            let version = Version { epoch: "e".to_owned(), layout: 1, batches };
+            let version = Version { epoch: "e".to_owned(), batches };
             let loaded = Loaded::new("board all_time".into(), version, RankIndex::builder(0).finish(), 0);
             board.put(ranking_id, Ok(Ok(loaded)), "board all_time".into());
         }

@@ -36,7 +36,8 @@ pub(super) struct Columns {
     pub(super) metadata: Option<Vec<Option<String>>>,
     pub(super) entry_rankings: Vec<i64>,
     pub(super) entry_users: Vec<i64>,
-    pub(super) entry_are_new: Vec<bool>,
+    pub(super) entry_was_keys: Vec<Option<i64>>,
+    pub(super) entry_was_ties: Vec<Option<i64>>,
     pub(super) entry_ctids: Vec<Option<Ctid>>,
     pub(super) entry_keys: Vec<i64>,
     pub(super) entry_ties: Vec<i64>,
@@ -94,7 +95,8 @@ impl Columns {
         for change in &decisions.changes {
             columns.entry_rankings.push(change.ranking_id);
             columns.entry_users.push(internal_id(&facts.players[change.player])?);
-            columns.entry_are_new.push(change.was.is_none());
+            columns.entry_was_keys.push(change.was.map(|entry| entry.rank_key));
+            columns.entry_was_ties.push(change.was.map(|entry| entry.tie_key));
             columns.entry_ctids.push(entry_ctids.get(&(change.ranking_id, change.player)).copied());
             columns.entry_keys.push(change.now.rank_key);
             columns.entry_ties.push(change.now.tie_key);

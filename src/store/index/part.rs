@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     Code, Error, Result,
     model::user::lane_hash,
-    store::index::{BoardState, Changes, CurrentRanking, Round, StoredProfile},
+    store::index::{BoardState, CurrentRanking, EntryChange, Round, StoredProfile},
 };
 
 /// The answer of one server to a round.
@@ -22,7 +22,7 @@ pub(super) struct PartState {
     pub(super) batches: Vec<Option<i64>>,
     pub(super) revision: i64,
     pub(super) rankings: Vec<CurrentRanking>,
-    pub(super) changes: Option<Changes>,
+    pub(super) changes: Option<Vec<EntryChange>>,
     pub(super) profiles: Option<Vec<StoredProfile>>,
 }
 
@@ -56,31 +56,14 @@ impl PartState {
     /// Joins the states of two servers. Only rankings that are current on both remain: a server may
     /// learn a little later that a ranking was replaced.
     fn join(self, other: Self) -> Self {
-        let (ours, theirs) = (self.rankings, other.rankings);
-        let rankings: Vec<CurrentRanking> = ours.iter().filter(|one| theirs.contains(one)).copied().collect();
-        let changes = self.changes.zip(other.changes).map(|(one, two)| {
-            let keys = rankings.iter().flat_map(|ranking| {
-                one.keys_of(&ours, ranking).iter().chain(two.keys_of(&theirs, ranking)).copied().collect::<Vec<_>>()
-            });
-            let keys = keys.collect();
-            Changes { user_ids: [one.user_ids, two.user_ids].concat(), keys }
-        });
+        let rankings = self.rankings.into_iter().filter(|one| other.rankings.contains(one)).collect();
         Self {
             batches: self.batches.into_iter().zip(other.batches).map(|(one, two)| one.or(two)).collect(),
             revision: self.revision.min(other.revision),
             rankings,
-            changes,
+            changes: self.changes.zip(other.changes).map(|(one, two)| [one, two].concat()),
             profiles: self.profiles.zip(other.profiles).map(|(one, two)| [one, two].concat()),
         }
-    }
-}
-
-impl Changes {
-    /// Returns the keys in one of `rankings`.
-    fn keys_of(&self, rankings: &[CurrentRanking], ranking: &CurrentRanking) -> &[Option<(i64, i64)>] {
-        let users = self.user_ids.len();
-        let place = rankings.iter().position(|one| one == ranking).unwrap_or_default();
-        self.keys.get(place * users..(place + 1) * users).unwrap_or_default()
     }
 }
 

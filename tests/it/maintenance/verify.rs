@@ -240,8 +240,8 @@ async fn lay_out(db: &TestDb) {
          SET buckets = '{10,90,50,70,30}' || ARRAY(SELECT n::smallint FROM generate_series(0, 99) n
                                                    WHERE n <> ALL ('{10,90,50,70,30}') ORDER BY n)
          FROM centile_store.periods p WHERE p.ranking_id = r.id AND p.kind = 'all_time';
-         SELECT centile_store.recompute_entries(lane::smallint, ARRAY[ranking_id],
-                    ARRAY(SELECT id FROM centile_store.users WHERE lane_hash % 2 = lane))
+         SELECT centile_store.place_entries(lane::smallint, centile_store.entry_changes(ARRAY[ranking_id],
+                    ARRAY(SELECT id FROM centile_store.users WHERE lane_hash % 2 = lane)))
          FROM centile_store.periods CROSS JOIN generate_series(0, 1) lane WHERE kind = 'all_time'",
     )
     .await;

@@ -1,4 +1,4 @@
-//! `centile_store.read_round` and its feed, `centile_store.batch_changes`.
+//! `centile_store.read_round` and the log of batches that it reads.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ struct Round {
     revision: i64,
     ranking_ids: Option<Vec<i64>>,
     period_ids: Option<Vec<i64>>,
-    layouts: Option<Vec<i32>>,
     has_all_changes: bool,
-    user_ids: Option<Vec<i64>>,
+    changed_rankings: Option<Vec<i64>>,
+    changed_users: Option<Vec<i64>>,
     rank_keys: Option<Vec<Option<i64>>>,
     tie_keys: Option<Vec<Option<i64>>>,
     has_all_profiles: bool,
@@ -87,13 +87,12 @@ impl Board {
     }
 }
 
-/// Returns the keys of a round, by ranking and user id.
-fn keys(round: &Round) -> Vec<BTreeMap<i64, Option<(i64, i64)>>> {
-    let users = round.user_ids.as_ref().unwrap();
-    let keys = round.rank_keys.as_ref().unwrap().iter().zip(round.tie_keys.as_ref().unwrap());
-    let keys: Vec<Option<(i64, i64)>> = keys.map(|(rank_key, tie_key)| rank_key.zip(*tie_key)).collect();
-    assert_eq!(keys.len(), users.len() * round.ranking_ids.as_ref().unwrap().len());
-    keys.chunks(users.len()).map(|keys| users.iter().copied().zip(keys.iter().copied()).collect()).collect()
+/// Returns the last keys that a round lists of each changed entry, by ranking and user id.
+fn keys(round: &Round) -> BTreeMap<(i64, i64), Option<(i64, i64)>> {
+    let rankings = round.changed_rankings.iter().flatten();
+    let entries = rankings.zip(round.changed_users.iter().flatten()).map(|(ranking, user)| (*ranking, *user));
+    let keys = round.rank_keys.iter().flatten().zip(round.tie_keys.iter().flatten());
+    entries.zip(keys.map(|(rank_key, tie_key)| rank_key.zip(*tie_key))).collect()
 }
 
 #[tokio::test]
@@ -104,8 +103,8 @@ async fn a_round_returns_the_changed_entries_of_each_ranking() {
     }
     let known = board.batches().await;
     let nothing = board.since(&known).await;
-    assert!(nothing.has_all_changes && nothing.user_ids.is_none() && nothing.rank_keys.is_none(), "{nothing:?}");
-    assert_eq!((nothing.ranking_ids.as_ref(), nothing.layouts), (Some(&board.rankings), Some(vec![1, 1])));
+    assert!(nothing.has_all_changes && nothing.changed_users.is_none() && nothing.rank_keys.is_none(), "{nothing:?}");
+    assert_eq!(nothing.ranking_ids.as_ref(), Some(&board.rankings));
     // A player who scores twice, a new player, and a removed one.
     board.score("bob", 3).await;
     board.score("bob", 4).await;
@@ -120,16 +119,16 @@ async fn a_round_returns_the_changed_entries_of_each_ranking() {
         for user in ["ann", "bob", "cyd", "eve"] {
             changed.push(board.id(user).await);
         }
-        let mut output = round.user_ids.clone().unwrap();
-        output.sort_unstable();
-        assert_eq!(output, changed, "each changed player must appear once");
-        for (ranking, keys) in rankings.iter().zip(keys(&round)) {
+        let keys = keys(&round);
+        for ranking in &rankings {
             let entries = board.entries(*ranking).await;
-            for (user, key) in keys {
-                assert_eq!(key, entries.get(&user).copied(), "user {user} of ranking {ranking}: {round:?}");
+            for user in &changed {
+                let key = keys[&(*ranking, *user)];
+                assert_eq!(key, entries.get(user).copied(), "user {user} of ranking {ranking}: {round:?}");
             }
         }
-        assert_eq!(keys(&round)[0][&board.id("cyd").await], None, "a banned player must have no entry");
+        assert_eq!(keys.len(), rankings.len() * changed.len());
+        assert_eq!(keys[&(rankings[0], board.id("cyd").await)], None, "a banned player must have no entry");
         assert_eq!(round.batches.iter().sum::<i64>(), known.iter().sum::<i64>() + 5);
     }
 }
@@ -149,8 +148,7 @@ async fn a_round_returns_current_rankings_only() {
     }
     assert_eq!(round.period_ids, Some(expected));
     assert_eq!(keys(&round).len(), 2);
-    // A period with another ranking, and one without a ranking.
-    board.db.execute(&format!("UPDATE centile_store.rankings SET layout = 5 WHERE id = {first}")).await;
+    // A period without a ranking.
     board
         .db
         .execute(&format!(
@@ -158,7 +156,7 @@ async fn a_round_returns_current_rankings_only() {
         ))
         .await;
     let round = board.since(&known).await;
-    assert_eq!((&round.ranking_ids, &round.layouts), (&Some(vec![first]), &Some(vec![5])));
+    assert_eq!(round.ranking_ids, Some(vec![first]));
     assert_eq!(keys(&round).len(), 1);
     let none = board.read(&[second], Some(&known), None, 20_000).await;
     assert!(none.has_all_changes && none.ranking_ids.is_none() && none.rank_keys.is_none(), "{none:?}");
@@ -173,7 +171,7 @@ async fn a_round_returns_current_rankings_only() {
 }
 
 #[tokio::test]
-async fn a_round_reports_an_incomplete_feed() {
+async fn a_round_reports_an_incomplete_log() {
     let board = Board::new().await;
     let known = board.batches().await;
     for n in 0..6 {
@@ -202,7 +200,7 @@ async fn a_round_reports_an_incomplete_feed() {
     // One batch is missing, in the middle of a lane or at its end.
     let lane = usize::from(now[1] - known[1] > now[0] - known[0]);
     for batch in known[lane] + 1..=now[lane] {
-        let gone = format!("DELETE FROM centile_store.batch_changes WHERE lane = {lane} AND batch = {batch}");
+        let gone = format!("DELETE FROM centile_store.batch_log WHERE lane = {lane} AND batch = {batch}");
         let statement = "SELECT has_all_changes FROM centile_store.read_round(1, '{1,2}', $1, NULL)";
         let mut transaction = board.pool.begin().await.unwrap();
         sqlx::raw_sql(sqlx::AssertSqlSafe(gone)).execute(&mut *transaction).await.unwrap();
@@ -217,11 +215,11 @@ async fn a_round_reports_an_incomplete_feed() {
     }
     // Without batches, the round reads no changes.
     let state = board.read(&board.rankings, None, None, 20_000).await;
-    assert!(state.has_all_changes && state.user_ids.is_none(), "{state:?}");
+    assert!(state.has_all_changes && state.changed_users.is_none(), "{state:?}");
 }
 
 #[tokio::test]
-async fn every_write_adds_its_players_to_the_feed() {
+async fn every_write_is_logged() {
     let board = Board::new().await;
     let acts = [
         ("a score", "SELECT testing.submit_score('main', 'bob', 5)"),
@@ -240,10 +238,10 @@ async fn every_write_adds_its_players_to_the_feed() {
         board.db.execute(statement).await;
         let round = board.since(&known).await;
         assert!(round.has_all_changes, "{what}: {round:?}");
-        assert_eq!(round.user_ids, Some(vec![board.id("bob").await]), "{what}");
-        for (ranking, keys) in board.rankings.iter().zip(keys(&round)) {
-            let entries = board.entries(*ranking).await;
-            assert!(keys.iter().all(|(user, key)| *key == entries.get(user).copied()), "{what}: {round:?}");
+        let (keys, bob) = (keys(&round), board.id("bob").await);
+        assert_eq!(keys.len(), board.rankings.len(), "{what}: {round:?}");
+        for ranking in &board.rankings {
+            assert_eq!(keys[&(*ranking, bob)], board.entries(*ranking).await.get(&bob).copied(), "{what}: {round:?}");
         }
     }
     // A refused event changes nothing, and no subscriber gets an event.
@@ -251,10 +249,11 @@ async fn every_write_adds_its_players_to_the_feed() {
     board.db.execute("SELECT centile.ban_user('main', 'bob', true)").await;
     board.db.execute("SELECT testing.submit_score('main', 'bob', 5)").await;
     let round = board.since(&known).await;
-    assert_eq!((round.has_all_changes, round.user_ids), (true, Some(vec![board.id("bob").await])));
+    let bob = board.id("bob").await;
+    assert!(round.has_all_changes && keys(&round).keys().all(|(_, user)| *user == bob), "{round:?}");
     let lanes = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";
-    let feed = "SELECT count(*) FROM centile_store.batch_changes";
-    assert_eq!(board.number(lanes).await, board.number(feed).await, "a row for each batch");
+    let logged = "SELECT count(*) FROM centile_store.batch_log";
+    assert_eq!(board.number(lanes).await, board.number(logged).await, "a row for each batch");
 }
 
 #[tokio::test]
@@ -294,30 +293,30 @@ async fn a_round_returns_the_changed_profiles() {
 }
 
 #[tokio::test]
-async fn old_batches_leave_the_feed_in_bounded_steps() {
+async fn old_batches_leave_the_log_in_bounded_steps() {
     let board = Board::new().await;
     for n in 0..30 {
         board.score(&format!("p{n}"), n).await;
     }
-    let count = async || board.number("SELECT count(*) FROM centile_store.batch_changes").await;
+    let count = async || board.number("SELECT count(*) FROM centile_store.batch_log").await;
     let forget = async |arguments: &str| -> i64 {
-        let statement = sqlx::AssertSqlSafe(format!("SELECT centile.forget_batch_changes({arguments})"));
+        let statement = sqlx::AssertSqlSafe(format!("SELECT centile.forget_batches({arguments})"));
         sqlx::query_scalar(statement).fetch_one(&board.pool).await.unwrap()
     };
-    assert_eq!((forget("").await, count().await), (0, 31), "all of it is younger than an hour");
+    assert_eq!((forget("").await, count().await), (0, 31), "all of it is younger than 20 minutes");
     // All batches but the last five of each lane are old.
     board
         .db
         .execute(
-            "UPDATE centile_store.batch_changes c SET changed_at = now() - interval '61 minutes'
+            "UPDATE centile_store.batch_log c SET written_at = now() - interval '21 minutes'
              WHERE c.batch <= (SELECT batch - 5 FROM centile_store.board_lanes l WHERE l.board_id = c.board_id AND l.lane = c.lane)",
         )
         .await;
     let old = count().await - 10;
-    assert_eq!(forget("p_kept => '2 hours'").await, 0);
+    assert_eq!(forget("p_kept => '30 minutes'").await, 0);
     assert_eq!((forget("p_limit => 4").await, count().await), (4, old + 6), "a step is limited");
     let oldest_are_gone = "SELECT count(*) FROM (SELECT lane, min(batch) AS first, max(batch) AS last, count(*) AS rows
-        FROM centile_store.batch_changes GROUP BY lane) l WHERE rows = last - first + 1";
+        FROM centile_store.batch_log GROUP BY lane) l WHERE rows = last - first + 1";
     assert_eq!(board.number(oldest_are_gone).await, 2, "no lane has a gap");
     let mut steps = 0;
     while forget("p_limit => 4").await > 0 {

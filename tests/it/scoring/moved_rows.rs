@@ -36,7 +36,7 @@ async fn a_row_that_took_the_place_of_another_is_not_overwritten() {
         sqlx::query_scalar(ctid).bind(user).fetch_one(&pool).await.unwrap()
     };
     let overwrite = async |ctid: &str| -> String {
-        let overwrite = "SELECT centile_store.write_entries(0::smallint, 'desc', ARRAY[p.ranking_id], ARRAY[u.id], '{false}', ARRAY[$1::tid],
+        let overwrite = "SELECT centile_store.write_entries(0::smallint, 'desc', ARRAY[p.ranking_id], ARRAY[u.id], '{1}', ARRAY[$1::tid],
                              '{77}', '{0}', '{false}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')
                          FROM centile_store.periods p, centile_store.users u WHERE u.external_id = 'eve' AND p.kind = 'all_time'";
         let error = sqlx::query(overwrite).bind(ctid).execute(&pool).await.unwrap_err();

@@ -96,7 +96,7 @@ impl Ledger {
         .await
         .expect("the periods");
         let batches: Vec<(i16, i64)> = sqlx::query_as(
-            "SELECT lane, batch FROM centile_store.batch_changes WHERE board_id = $1 ORDER BY changed_at, lane, batch",
+            "SELECT lane, batch FROM centile_store.batch_log WHERE board_id = $1 ORDER BY written_at, lane, batch",
         )
         .bind(id)
         .fetch_all(pool)

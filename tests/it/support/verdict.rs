@@ -33,8 +33,6 @@ pub struct Verdict {
     pub repeated: usize,
     /// Number of distinct versions.
     pub versions: usize,
-    /// The highest layout number.
-    pub layout: i64,
     /// All errors.
     pub wrong: Vec<String>,
 }
@@ -44,8 +42,8 @@ impl Verdict {
     pub fn expect_right(&self, what: &str) {
         let total: usize = self.answers.values().sum();
         eprintln!(
-            "{what}: {total} answers {:?} at {} versions, layouts up to {}, {} changes, {} of them repeated",
-            self.answers, self.versions, self.layout, self.changes, self.repeated
+            "{what}: {total} answers {:?} at {} versions, {} changes, {} of them repeated",
+            self.answers, self.versions, self.changes, self.repeated
         );
         let shown: Vec<&str> = self.wrong.iter().take(5).map(String::as_str).collect();
         assert!(self.wrong.is_empty(), "{what}: {} wrong, the first:\n{}", self.wrong.len(), shown.join("\n"));
@@ -121,7 +119,6 @@ fn written(changes: &[&Acknowledged], ledger: &Ledger, verdict: &mut Verdict) {
 struct Versioned<'a> {
     answer: &'a Answer,
     body: Value,
-    layout: i64,
     batches: Vec<i64>,
 }
 
@@ -130,29 +127,24 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
         answers.iter().filter_map(|answer| versioned(answer, epoch, ledger)).collect();
     let with_body = answers.iter().filter(|answer| answer.body.is_some()).count();
     assert!(versions.len() * 20 >= with_body * 19, "{} of {with_body} answers have a known version", versions.len());
-    versions.sort_by_key(|version| (version.batches.iter().sum::<i64>(), version.layout));
+    versions.sort_by_key(|version| version.batches.iter().sum::<i64>());
     for pair in versions.windows(2) {
         let later = pair[0].batches.iter().zip(&pair[1].batches).all(|(earlier, later)| earlier <= later);
         assert!(later || is_cluster(), "no state can be between {:?} and {:?}", pair[0].batches, pair[1].batches);
     }
     let minimum = MinimumVersions::new(changes, ledger);
-    let mut views: HashMap<String, (View<'_>, i64)> = HashMap::new();
+    let mut views: HashMap<String, View<'_>> = HashMap::new();
     let mut last = Vec::new();
     for version in &versions {
         let period = &version.body["period"];
         let name = period["name"].as_str().unwrap_or_default();
         let slice = Slice { starts_at: time(&period["starts_at"]), ends_at: time(&period["ends_at"]) };
-        let (view, layout) = views.entry(name.to_owned()).or_insert_with(|| (View::new(ledger, slice), version.layout));
+        let view = views.entry(name.to_owned()).or_insert_with(|| View::new(ledger, slice));
         view.advance(&version.batches);
         let mut problems = compare(view, version);
-        if version.layout < *layout {
-            problems.push(format!("layout {} after {layout}", version.layout));
-        }
         if ledger.periods.get(name).is_some_and(|known| *known != slice) || view.slice != slice {
             problems.push(format!("{slice:?} is not the period"));
         }
-        *layout = version.layout;
-        verdict.layout = verdict.layout.max(version.layout);
         problems.extend(minimum.missed(version.answer, &version.batches));
         if last != version.batches {
             last.clone_from(&version.batches);
@@ -195,15 +187,14 @@ fn may_be_missing(answer: &Answer, minimum: &MinimumVersions, seen: &LaterVersio
 fn versioned<'a>(answer: &'a Answer, epoch: &str, ledger: &Ledger) -> Option<Versioned<'a>> {
     let body = parsed(answer.body.as_deref()?);
     let parts: Vec<&str> = body["version"].as_str().expect("a version").split('.').collect();
-    let [of, layout, batches] = parts[..] else { panic!("{parts:?} is no version") };
+    let [of, batches] = parts[..] else { panic!("{parts:?} is no version") };
     assert_eq!(of, epoch, "another epoch");
     let Some(batches) = ledger.versions.get(batches).cloned() else {
         // The snapshots of slow reads may be further apart than the known versions of a cluster.
         assert!(is_cluster(), "{parts:?} never was a version");
         return None;
     };
-    let layout = layout.parse().expect("a layout");
-    Some(Versioned { answer, body, layout, batches })
+    Some(Versioned { answer, body, batches })
 }
 
 fn kind(question: &Question) -> &'static str {

@@ -73,10 +73,10 @@ const CHANGED: [(&str, &str, &str); 12] = [
     ("combinations", "old_views", "'{}'"),
 ];
 
-/// Tables that are not copied: those about the schema and the database itself, a feed for rank
-/// indexes, which load anew, and the state of verifications, which begin anew.
+/// Tables that are not copied: those about the schema and the database itself, the log of
+/// batches, because rank indexes load again, and the state of verifications, which begin again.
 const SKIPPED: [&str; 6] =
-    ["applied_objects", "applied_sql", "batch_changes", "epochs", "schema_history", "verified_rankings"];
+    ["applied_objects", "applied_sql", "batch_log", "epochs", "schema_history", "verified_rankings"];
 
 /// Sessions of Centile in the same database.
 const OTHER_SESSIONS: &str = "

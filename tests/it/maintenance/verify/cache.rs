@@ -14,7 +14,11 @@ async fn counts_in_the_cache_are_compared_at_their_version() {
     let pool = db.pool().await;
     let (redis, prefix) = (redis_url().await, db.redis_prefix());
     let (ranking, version): (i64, String) = sqlx::query_as(
-        "SELECT p.ranking_id, s.version FROM centile.periods p JOIN centile.period_status s USING (period_id) WHERE p.kind = 'all_time'",
+        "SELECT g.id, concat_ws('.', centile.epoch(), g.layout, left(encode(sha256(convert_to(r.text, 'UTF8')), 'hex'), 16))
+         FROM centile.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+         CROSS JOIN LATERAL (SELECT string_agg(c.revision::text, '-' ORDER BY c.lane) AS text
+                             FROM centile_store.bucket_counts c WHERE c.ranking_id = g.id) r
+         WHERE p.kind = 'all_time'",
     )
     .fetch_one(&pool)
     .await

@@ -22,7 +22,13 @@ async fn each_step_is_printed_and_audited() {
     let db = with_past().await;
     let pool = db.pool().await;
     let before = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
+    let version = async || -> String {
+        let version = "SELECT centile.version_of(ranking_id) FROM centile.periods WHERE kind = 'all_time'";
+        sqlx::query_scalar(version).fetch_one(&pool).await.unwrap()
+    };
+    let version_before = version().await;
     let output = run(&db, &[REBUILD, &["--reason", "to see"]].concat()).well();
+    assert_ne!(version().await, version_before, "a rebuild may repair a ranking");
     let after = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
     assert!(output.starts_with("arena all_time: 298 entries computed from the ledger\n"), "{output}");
     assert!(

@@ -1,4 +1,4 @@
-//! The feed of rank indexes over a day: deleting old batches keeps `batch_changes` at its size.
+//! The log of batches over a day: deleting old batches keeps it at its size.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sqlx::{Connection as _, PgConnection, query, query_as};
 
 use crate::{report::Trial, support::own_postgres};
 
-/// Simulated minutes between two reports. The table is full after the first hour.
+/// Simulated minutes between two reports. The table is full after 20 minutes.
 const REPORT_EVERY: i64 = 120;
 /// Batches of one simulated minute, at 100 a second.
 const BATCHES: i64 = 6_000;
@@ -15,24 +15,25 @@ const BATCHES: i64 = 6_000;
 /// three simulated minutes; by default it looks once a minute.
 const MINUTE: Duration = Duration::from_millis(300);
 
-/// Batches of a simulated minute with 25 users each, in four lanes.
+/// Batches of a simulated minute with 25 changes each, in four lanes.
 const WRITE: &str = "
-    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids, changed_at)
-    SELECT 1, n % 4, ($1 * $2 + n) / 4 + 1, ARRAY(SELECT (random() * 1e7)::bigint FROM generate_series(1, 25) WHERE n >= 0),
+    INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys, written_at)
+    SELECT 1, n % 4, ($1 * $2 + n) / 4 + 1, 25, k, k, k, k, k, k,
            timestamptz '2026-01-01Z' + make_interval(mins => $1::integer, secs => n * 60.0 / $2)
-    FROM generate_series(0, $2 - 1) AS n";
+    FROM generate_series(0, $2 - 1) AS n CROSS JOIN LATERAL (
+        SELECT ARRAY(SELECT (random() * 1e7)::bigint FROM generate_series(1, 25) WHERE n >= 0) AS k) k";
 /// Statement of `maintain`, with the clock of the simulation.
 const DELETE: &str = "
-    SELECT centile.forget_batch_changes(now() - timestamptz '2026-01-01Z' - make_interval(mins => $1::integer + 1) + interval '1 hour')";
+    SELECT centile.forget_batches(now() - timestamptz '2026-01-01Z' - make_interval(mins => $1::integer + 1) + interval '20 minutes')";
 const SIZES: &str = "
-    SELECT (SELECT count(*) FROM centile_store.batch_changes), pg_relation_size('centile_store.batch_changes'),
-           pg_indexes_size('centile_store.batch_changes')";
+    SELECT (SELECT count(*) FROM centile_store.batch_log), pg_relation_size('centile_store.batch_log'),
+           pg_indexes_size('centile_store.batch_log')";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_feed_keeps_its_size_over_a_day() {
+async fn the_log_keeps_its_size_over_a_day() {
     let mut trial = Trial::begin(
-        "feed",
-        "a day of `batch_changes` at 100 batches a second",
+        "batch_log",
+        "a day of the log at 100 batches a second",
         "at most 20 % larger after a day than after two hours",
     );
     let naptime = ("autovacuum_naptime".to_owned(), "1s".to_owned());

@@ -1,12 +1,11 @@
 -- For acts that need the whole history of a player: void, reset, ban, unban, corrections, accepted
--- events, and rows that arrive while a ranking is built. The caller holds structure lock and lane,
--- or writes rankings that no other session writes.
-CREATE OR REPLACE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
-LANGUAGE plpgsql VOLATILE
+-- events, and rows that arrive while a ranking is built.
+CREATE OR REPLACE FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS centile_store.entry_change[]
+LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
-    PERFORM centile_store.place_entries(p_lane, ARRAY(
+    RETURN ARRAY(
         SELECT (r.id, x.user_id, x.was_rank_key, x.was_tie_key, x.rank_key, x.tie_key, x.only_zeros)::centile_store.entry_change
         FROM centile_store.rankings r
         CROSS JOIN LATERAL (
@@ -15,9 +14,9 @@ BEGIN
             FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
             FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
                 ON l.user_id = e.user_id) x
-        WHERE r.id = ANY (p_ranking_ids)));
+        WHERE r.id = ANY (p_ranking_ids));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.recompute_entries(smallint, bigint[], bigint[]) IS
-'Computes the entries of players of one lane in some rankings again from the ledger. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
+COMMENT ON FUNCTION centile_store.entry_changes(bigint[], bigint[]) IS
+'Changes that turn the stored entries of players in some rankings into those computed from the ledger, unchanged entries included. Example: SELECT cardinality(centile_store.entry_changes(''{1}'', ''{1,2}''));';
