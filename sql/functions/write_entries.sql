@@ -3,9 +3,9 @@
 -- ranking that no other session writes.
 --
 -- entry_*: the entries that change. entry_was_keys: the rank keys before; NULL for a new entry.
--- entry_keys: the rank keys after; NULL deletes the entry. entry_ctids: where the caller has read each entry; NULL to find it by key.
--- Only the holder of the lane changes entries, but VACUUM FULL may move them: the function then
--- raises 40001.
+-- entry_keys: the rank keys after; NULL deletes the entry. entry_ctids: where the caller has read
+-- each entry; NULL to find it by key. Only the holder of the lane changes entries, but VACUUM FULL
+-- may move them: the function then raises 40001.
 --
 -- row_*: changes of bucket rows, ordered by bucket. row_users: user keys. Group n changes bucket
 -- group_buckets[n]: updates from group_updates[n], then deletions from group_deletes[n], then
