@@ -1522,7 +1522,6 @@ CREATE TABLE centile_store.rankings (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     released_at timestamp with time zone,
     layout integer DEFAULT 1 NOT NULL,
-    laid_out_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     buckets smallint[] DEFAULT '{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66,67,68,69,70,71,72,73,74,75,76,77,78,79,80,81,82,83,84,85,86,87,88,89,90,91,92,93,94,95,96,97,98,99}'::smallint[] NOT NULL,
     low_rank_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
     low_tie_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
@@ -1690,6 +1689,82 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) IS 'Raises the batch number of a locked lane and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+
+CREATE FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET enable_nestloop TO 'off'
+    AS $$
+DECLARE
+    v_steps record;
+    v_from  integer := 1;
+    v_found bigint := 0;
+BEGIN
+    -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its place.
+    WITH layout AS MATERIALIZED (
+        SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g WHERE g.id = ANY (p_rankings)
+    ), change AS (
+        SELECT c.*, l.buckets, l.low_rank_keys,
+               width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
+        FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY
+            AS c (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key, n)
+        JOIN layout l ON l.id = c.ranking_id
+        WHERE c.was_rank_key IS DISTINCT FROM c.rank_key OR c.was_tie_key IS DISTINCT FROM c.tie_key
+        OFFSET 0
+    ), placed AS MATERIALIZED (
+        -- Only if a bound has the same score do tie and user decide, too.
+        SELECT c.n::integer AS n,
+               CASE WHEN c.low_rank_keys[c.was_place] < c.was_rank_key THEN c.buckets[c.was_place]
+                    WHEN c.was_rank_key IS NOT NULL THEN (centile_store.bucket_of(c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id)).bucket END AS was_bucket,
+               CASE WHEN c.low_rank_keys[c.place] < c.rank_key THEN c.buckets[c.place]
+                    WHEN c.rank_key IS NOT NULL THEN (centile_store.bucket_of(c.ranking_id, c.rank_key, c.tie_key, -c.user_id)).bucket END AS bucket
+        FROM change c
+    ), step AS MATERIALIZED (
+        SELECT p.bucket, 1 AS step, p.n FROM placed p WHERE p.was_bucket = p.bucket
+        UNION ALL
+        SELECT p.was_bucket, 2, p.n FROM placed p WHERE p.was_bucket IS DISTINCT FROM p.bucket AND p.was_bucket IS NOT NULL
+        UNION ALL
+        SELECT p.bucket, 3, p.n FROM placed p WHERE p.was_bucket IS DISTINCT FROM p.bucket AND p.bucket IS NOT NULL
+    )
+    SELECT p.*, b.*, c.* INTO v_steps
+    FROM (SELECT array_agg(s.n) AS places FROM (SELECT s.n FROM step s ORDER BY s.bucket, s.step) s) p
+    CROSS JOIN (SELECT array_agg(b.bucket) AS buckets, array_agg(b.updates) AS updates, array_agg(b.deletes) AS deletes, array_agg(b.inserts) AS inserts
+                FROM (SELECT s.bucket, (count(*) FILTER (WHERE s.step = 1))::integer AS updates, (count(*) FILTER (WHERE s.step = 2))::integer AS deletes,
+                             (count(*) FILTER (WHERE s.step = 3))::integer AS inserts
+                      FROM step s GROUP BY s.bucket ORDER BY s.bucket) b) b
+    CROSS JOIN (SELECT array_agg(c.ranking_id) AS count_rankings, array_agg(c.bucket) AS count_buckets, array_agg(c.change) AS count_changes
+                FROM (SELECT p_rankings[s.n] AS ranking_id, s.bucket, sum(CASE s.step WHEN 2 THEN -1 ELSE 1 END)::integer AS change
+                      FROM step s WHERE s.step > 1 GROUP BY p_rankings[s.n], s.bucket) c
+                WHERE c.change <> 0) c;
+    IF v_steps.places IS NULL THEN
+        RETURN;
+    END IF;
+
+    -- An array without NULL finds an element without reading those before it.
+    p_was_keys := array_replace(p_was_keys, NULL, 0);
+    p_was_ties := array_replace(p_was_ties, NULL, 0);
+    p_keys := array_replace(p_keys, NULL, 0);
+    p_ties := array_replace(p_ties, NULL, 0);
+    -- One bucket table at a time: a statement on the parent would open all hundred.
+    FOR n IN 1..cardinality(v_steps.buckets) LOOP
+        v_found := v_found - v_steps.updates[n] - v_steps.deletes[n] + centile_store.change_bucket_rows(
+            v_steps.buckets[n], p_lane, v_steps.places, v_from, v_from + v_steps.updates[n], v_from + v_steps.updates[n] + v_steps.deletes[n],
+            v_from + v_steps.updates[n] + v_steps.deletes[n] + v_steps.inserts[n] - 1, p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties);
+        v_from := v_from + v_steps.updates[n] + v_steps.deletes[n] + v_steps.inserts[n];
+    END LOOP;
+    IF v_found <> 0 THEN
+        RAISE EXCEPTION '% bucket rows are missing', -v_found
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+    END IF;
+    IF v_steps.count_rankings IS NOT NULL THEN
+        PERFORM centile_store.change_counts(p_lane, v_steps.count_rankings, v_steps.count_buckets, v_steps.count_changes);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Changes bucket rows and bucket counts of a lane after entries have changed. Example: SELECT centile_store.apply_changes(0::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -2103,7 +2178,7 @@ COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different n
 
 COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean DEFAULT false, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2134,16 +2209,7 @@ BEGIN
     LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
     IF board.segments <> '{}' THEN
         SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
-        FROM centile_store.segment_state(board, p_knows_segments, user_ids, p_event_users, p_times, at, period_ids);
-        SELECT * INTO layout_rankings, layout_times FROM centile_store.unknown_layouts(period_rankings || segment_rankings, p_known_rankings, p_known_times);
-    ELSE
-        SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
-        FROM unnest(period_rankings) AS r (id) CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
-    END IF;
-    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
-        layout_rankings := NULL;
-    ELSE
-        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
+        FROM centile_store.segment_state(board, user_ids, p_event_users, p_times, at, period_ids);
     END IF;
     IF p_times IS NULL THEN
         SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
@@ -2162,7 +2228,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2481,11 +2547,11 @@ $$;
 
 COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Updates players of an unfinished ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
 
-CREATE FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS bigint
+CREATE FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_places integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS bigint
     LANGUAGE plpgsql
     AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
-COMMENT ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Updates, deletes and inserts rows of a bucket, and returns the number of updated and deleted rows. Example: SELECT centile_store.change_bucket_rows(50::smallint, 0::smallint, 1, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_places integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Updates, deletes and inserts rows of a bucket, and returns the number of updated and deleted rows. Example: SELECT centile_store.change_bucket_rows(50::smallint, 0::smallint, ''{}'', 1, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -2930,7 +2996,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2982,14 +3048,13 @@ BEGIN
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
-    PERFORM centile_store.write_entries(
-        p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros, group_buckets, group_updates, group_deletes, group_inserts,
-        row_rankings, row_users, row_was_keys, row_was_ties, row_keys, row_ties, count_rankings, count_buckets, count_changes);
+    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros);
+    PERFORM centile_store.apply_changes(p_lane, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -4427,19 +4492,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';
 
-CREATE FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) RETURNS record
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT array_agg(u.bucket ORDER BY g.id, u.place), array_agg(u.rank_key ORDER BY g.id, u.place),
-           array_agg(u.tie_key ORDER BY g.id, u.place), array_agg(u.user_key ORDER BY g.id, u.place)
-    FROM centile_store.rankings g
-    CROSS JOIN LATERAL unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
-        AS u (bucket, rank_key, tie_key, user_key, place)
-    WHERE g.id = ANY (p_rankings)
-$$;
-
-COMMENT ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) IS 'Layouts of rankings in the order of their ids, a hundred places for each. Example: SELECT cardinality(buckets) FROM centile_store.layouts_of(''{1}'');';
-
 CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
     LANGUAGE sql STABLE
     AS $$
@@ -5126,52 +5178,19 @@ CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_s
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
+DECLARE
+    v_order   text;
+    v_entries record;
 BEGIN
-    PERFORM * FROM (
-        WITH entry AS MATERIALIZED (
-            SELECT c.*, w.bucket AS was_bucket, b.bucket, row_number() OVER () AS n
-            FROM unnest(p_changes) AS c
-            LEFT JOIN LATERAL centile_store.bucket_of(c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id) w ON c.was_rank_key IS NOT NULL
-            LEFT JOIN LATERAL centile_store.bucket_of(c.ranking_id, c.rank_key, c.tie_key, -c.user_id) b ON c.rank_key IS NOT NULL
-        ), bucket_row AS MATERIALIZED (
-            -- Steps: 1 updates, 2 deletes, 3 inserts.
-            SELECT e.ranking_id, -e.user_id AS user_key, k.*, row_number() OVER (ORDER BY k.bucket, k.step, e.ranking_id, e.n)::integer AS n
-            FROM entry e
-            CROSS JOIN LATERAL (VALUES
-                (1, CASE WHEN e.was_bucket = e.bucket THEN e.bucket END, e.was_rank_key, e.was_tie_key, e.rank_key, e.tie_key),
-                (2, CASE WHEN e.was_bucket IS DISTINCT FROM e.bucket THEN e.was_bucket END, e.was_rank_key, e.was_tie_key, NULL, NULL),
-                (3, CASE WHEN e.was_bucket IS DISTINCT FROM e.bucket THEN e.bucket END, NULL, NULL, e.rank_key, e.tie_key))
-                AS k (step, bucket, was_rank_key, was_tie_key, rank_key, tie_key)
-            WHERE k.bucket IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
-        ), entries AS (
-            SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,
-                   array_agg(e.was_rank_key ORDER BY e.n) AS before, array_agg(e.rank_key ORDER BY e.n) AS keys,
-                   array_agg(e.tie_key ORDER BY e.n) AS ties, array_agg(e.only_zeros ORDER BY e.n) AS zeros
-            FROM entry e
-        ), groups AS (
-            SELECT array_agg(g.bucket ORDER BY g.n) AS buckets, array_agg(g.n ORDER BY g.n) AS updates,
-                   array_agg(g.n + g.updates ORDER BY g.n) AS deletes, array_agg(g.n + g.updates + g.deletes ORDER BY g.n) AS inserts
-            FROM (SELECT r.bucket, min(r.n) AS n, (count(*) FILTER (WHERE r.step = 1))::integer AS updates,
-                         (count(*) FILTER (WHERE r.step = 2))::integer AS deletes
-                  FROM bucket_row r GROUP BY r.bucket) g
-        ), rows AS (
-            SELECT array_agg(r.ranking_id ORDER BY r.n) AS rankings, array_agg(r.user_key ORDER BY r.n) AS users,
-                   array_agg(r.was_rank_key ORDER BY r.n) AS was_keys, array_agg(r.was_tie_key ORDER BY r.n) AS was_ties,
-                   array_agg(r.rank_key ORDER BY r.n) AS keys, array_agg(r.tie_key ORDER BY r.n) AS ties
-            FROM bucket_row r
-        ), counts AS (
-            SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.bucket) AS buckets, array_agg(c.change) AS changes
-            FROM (SELECT r.ranking_id, r.bucket, (count(*) FILTER (WHERE r.step = 3) - count(*) FILTER (WHERE r.step = 2))::integer AS change
-                  FROM bucket_row r GROUP BY r.ranking_id, r.bucket) c
-            WHERE c.change <> 0
-        )
-        SELECT centile_store.write_entries(p_lane,
-            (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
-            e.rankings, e.users, e.before, NULL, e.keys, e.ties, e.zeros,
-            coalesce(g.buckets, '{}'), g.updates, g.deletes, g.inserts, r.rankings, r.users, r.was_keys, r.was_ties, r.keys, r.ties,
-            coalesce(c.rankings, '{}'), c.buckets, c.changes)
-        FROM entries e, groups g, rows r, counts c
-        WHERE e.rankings IS NOT NULL) written;
+    SELECT b.score_order INTO v_order
+    FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = (p_changes[1]).ranking_id;
+    IF FOUND THEN
+        SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.user_id) AS users, array_agg(c.was_rank_key) AS was_keys, array_agg(c.was_tie_key) AS was_ties,
+               array_agg(c.rank_key) AS keys, array_agg(c.tie_key) AS ties, array_agg(c.only_zeros) AS zeros
+        INTO v_entries FROM unnest(p_changes) AS c;
+        PERFORM centile_store.write_entries(p_lane, v_order, v_entries.rankings, v_entries.users, v_entries.was_keys, NULL, v_entries.keys, v_entries.ties, v_entries.zeros);
+        PERFORM centile_store.apply_changes(p_lane, v_entries.rankings, v_entries.users, v_entries.was_keys, v_entries.was_ties, v_entries.keys, v_entries.ties);
+    END IF;
 END
 $$;
 
@@ -6041,14 +6060,11 @@ $$;
 
 COMMENT ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) IS 'Players of an open period whose recorded segments are not those of their attributes, and segments without a ranking. Example: SELECT * FROM centile_store.segment_differences(1, 10);';
 
-CREATE FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) RETURNS record
+CREATE FUNCTION centile_store.segment_state(p_board centile_store.boards, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 BEGIN
-    IF NOT p_knows_segments THEN
-        RAISE EXCEPTION 'board % has segments, which this version of Centile does not support', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
-    END IF;
     SELECT array_agg(x.place ORDER BY x.place, x.segment, x.batch), array_agg(x.segment ORDER BY x.place, x.segment, x.batch),
            array_agg(nullif(x.changed_at, '-infinity') ORDER BY x.place, x.segment, x.batch),
            array_agg(x.is_member ORDER BY x.place, x.segment, x.batch), array_agg(x.batch IS NULL ORDER BY x.place, x.segment, x.batch)
@@ -6089,7 +6105,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) IS 'Segments of the players of a batch, and the rankings of these segments in its periods. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) IS 'Segments of the players of a batch, and the rankings of these segments in its periods. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone DEFAULT 'infinity'::timestamp with time zone) RETURNS SETOF text
     LANGUAGE sql STABLE
@@ -6108,7 +6124,7 @@ CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint
     LANGUAGE sql
     AS $$
     UPDATE centile_store.rankings g
-    SET layout = g.layout + 1, laid_out_at = clock_timestamp(), buckets = p_buckets,
+    SET layout = g.layout + 1, buckets = p_buckets,
         low_rank_keys = b.rank_keys, low_tie_keys = b.tie_keys, low_user_keys = b.user_keys
     FROM (SELECT array_agg(u.rank_key ORDER BY u.ordinality) AS rank_keys, array_agg(u.tie_key ORDER BY u.ordinality) AS tie_keys,
                  array_agg(u.user_key ORDER BY u.ordinality) AS user_keys
@@ -6546,21 +6562,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) IS 'Metadata of pending events without those of erased players. Example: SELECT centile_store.unerased_metadata(''{}'', ''{}'');';
 
-CREATE FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) RETURNS record
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO rankings, times
-    FROM (SELECT g.id, g.laid_out_at
-          FROM unnest(p_rankings) AS r (id)
-          CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g
-          EXCEPT
-          SELECT k.id, k.laid_out_at FROM unnest(p_known_rankings, p_known_times) AS k (id, laid_out_at)) g;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) IS 'Rankings whose layouts the caller does not know, or knows with another time. Example: SELECT rankings FROM centile_store.unknown_layouts(''{1}'', ''{}'', ''{}'');';
-
 CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURNS TABLE(board_id integer, period_id bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -6719,66 +6720,49 @@ $$;
 
 COMMENT ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act on a player changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
-CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
+CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_written  bigint;
-    v_new      bigint;
-    v_deleted  bigint;
-    v_expected bigint := 0;
-    v_found    bigint := 0;
+    v_written bigint;
+    v_new     bigint;
+    v_deleted bigint;
 BEGIN
     -- Most players have an entry and keep it.
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
-    FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros)
+    FROM unnest(p_rankings, p_users, p_was_keys, p_ctids, p_keys, p_ties, p_zeros)
         AS e (ranking_id, user_id, was_key, ctid, rank_key, tie_key, only_zeros)
     WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id AND x.lane = p_lane))
       AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND e.was_key IS NOT NULL AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
-    IF v_written < cardinality(entry_rankings) THEN
-        INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
-        SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
-               centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
-        FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_keys, entry_ties, entry_zeros)
-            AS e (ranking_id, user_id, was_key, rank_key, tie_key, only_zeros)
-        WHERE e.was_key IS NULL;
-        GET DIAGNOSTICS v_new = ROW_COUNT;
-        DELETE FROM centile_store.leaderboard l
-        USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
-        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane;
-        GET DIAGNOSTICS v_deleted = ROW_COUNT;
-        IF v_written + v_new + v_deleted < cardinality(entry_rankings) THEN
-            IF (SELECT count(*) FROM unnest(entry_rankings, entry_users) AS e (ranking_id, user_id)
-                JOIN centile_store.leaderboard l USING (ranking_id, user_id) WHERE l.lane = p_lane) < cardinality(entry_rankings) - v_deleted THEN
-                RAISE EXCEPTION 'entries are missing'
-                    USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
-            END IF;
-            RAISE EXCEPTION 'entries have moved' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
+    IF v_written = cardinality(p_rankings) THEN
+        RETURN;
+    END IF;
+    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
+    SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
+           centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
+    FROM unnest(p_rankings, p_users, p_was_keys, p_keys, p_ties, p_zeros)
+        AS e (ranking_id, user_id, was_key, rank_key, tie_key, only_zeros)
+    WHERE e.was_key IS NULL;
+    GET DIAGNOSTICS v_new = ROW_COUNT;
+    DELETE FROM centile_store.leaderboard l
+    USING unnest(p_rankings, p_users, p_keys) AS e (ranking_id, user_id, rank_key)
+    WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane;
+    GET DIAGNOSTICS v_deleted = ROW_COUNT;
+    IF v_written + v_new + v_deleted < cardinality(p_rankings) THEN
+        IF (SELECT count(*) FROM unnest(p_rankings, p_users) AS e (ranking_id, user_id)
+            JOIN centile_store.leaderboard l USING (ranking_id, user_id) WHERE l.lane = p_lane) < cardinality(p_rankings) - v_deleted THEN
+            RAISE EXCEPTION 'entries are missing'
+                USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
         END IF;
-    END IF;
-
-    -- One bucket table at a time: a statement on the parent would open all hundred.
-    FOR n IN 1..cardinality(group_buckets) LOOP
-        v_expected := v_expected + group_inserts[n] - group_updates[n];
-        v_found := v_found + centile_store.change_bucket_rows(group_buckets[n], p_lane, group_updates[n], group_deletes[n], group_inserts[n],
-            coalesce(group_updates[n + 1] - 1, cardinality(row_rankings)),
-            row_rankings, row_users, row_was_keys, row_was_ties, row_keys, row_ties);
-    END LOOP;
-    IF v_found <> v_expected THEN
-        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_found, v_expected
-            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
-    END IF;
-
-    IF count_rankings <> '{}' THEN
-        PERFORM centile_store.change_counts(p_lane, count_rankings, count_buckets, count_changes);
+        RAISE EXCEPTION 'entries have moved' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) IS 'Writes entries of a lane. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
@@ -8433,6 +8417,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
 
@@ -8480,8 +8467,8 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -8528,8 +8515,8 @@ GRANT ALL ON FUNCTION centile_store.build_combination(p_board_id integer) TO cen
 REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_places integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_places integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
@@ -8574,8 +8561,8 @@ GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -8742,9 +8729,6 @@ GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane small
 
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
@@ -8932,8 +8916,8 @@ GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smal
 REVOKE ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) TO centile_service;
@@ -8998,9 +8982,6 @@ GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.unused_windows(p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unused_windows(p_all boolean) TO centile_service;
 
@@ -9025,8 +9006,8 @@ GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;

@@ -2,16 +2,13 @@
 -- for a batch. commit_batch writes only if lane, structure and server are then the same.
 -- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
--- layout_*: NULL if the caller has exactly the layouts p_known_*; on a board with segments, only
--- the layouts that the caller lacks. A period that accepts no more events has no ranking.
--- p_knows_segments, member_*, segment_*: see centile_store.segment_state.
+-- A period that accepts no more events has no ranking.
+-- member_*, segment_*: see centile_store.segment_state.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
-    p_known_rankings bigint[], p_known_times timestamptz[], p_knows_segments boolean DEFAULT false,
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
-    OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamptz[],
-    OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[],
+    OUT period_rankings bigint[],
     OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamptz[],
     OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
     OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
@@ -48,16 +45,7 @@ BEGIN
     LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
     IF board.segments <> '{}' THEN
         SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
-        FROM centile_store.segment_state(board, p_knows_segments, user_ids, p_event_users, p_times, at, period_ids);
-        SELECT * INTO layout_rankings, layout_times FROM centile_store.unknown_layouts(period_rankings || segment_rankings, p_known_rankings, p_known_times);
-    ELSE
-        SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
-        FROM unnest(period_rankings) AS r (id) CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
-    END IF;
-    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
-        layout_rankings := NULL;
-    ELSE
-        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
+        FROM centile_store.segment_state(board, user_ids, p_event_users, p_times, at, period_ids);
     END IF;
     IF p_times IS NULL THEN
         SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
@@ -76,5 +64,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[], bigint[], timestamptz[], boolean) IS
-'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
+COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[]) IS
+'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';

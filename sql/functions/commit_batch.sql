@@ -4,18 +4,15 @@
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
 -- returned them. p_at: the time of events without one. Standings of an event: the same number of
--- values for each period, the player's standing after the event. entry_*, group_*, row_*, count_*:
--- see centile_store.write_entries. p_metadata: in the order of the events; NULL if none has any.
+-- values for each period, the player's standing after the event. entry_*: the entries that change,
+-- with the keys before and after. p_metadata: in the order of the events; NULL if none has any.
 -- p_member_*: the segments of players who are new to the board, and an empty segment for each. The
 -- ids in the result are in the order of the events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
     p_events centile_store.pending_event[],
-    entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
-    group_buckets smallint[], group_deletes integer[], group_inserts integer[],
-    row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
-    count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[],
-    entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], entry_was_ties bigint[],
+    entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[],
+    entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[],
     OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
@@ -68,12 +65,11 @@ BEGIN
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
-    PERFORM centile_store.write_entries(
-        p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros, group_buckets, group_updates, group_deletes, group_inserts,
-        row_rankings, row_users, row_was_keys, row_was_ties, row_keys, row_ties, count_rankings, count_buckets, count_changes);
+    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros);
+    PERFORM centile_store.apply_changes(p_lane, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], bigint[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[], text[], bigint[], text[], tid[], integer[], bigint[], bigint[], bigint[]) IS
-'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], tid[], bigint[], bigint[], bigint[], bigint[], boolean[], text[], bigint[], text[]) IS
+'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'') c;';

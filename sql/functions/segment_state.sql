@@ -2,19 +2,15 @@
 -- only the present segments for live events. The rows of players who are new to the board do not
 -- exist yet, and have member_are_new. member_times is NULL for rows that apply to all time.
 -- periods: the id of the whole period of each opened segment. A segment that accepts no more events
--- has no ranking. p_knows_segments: false for an instance of the previous release, which would leave
--- out the segments.
+-- has no ranking.
 CREATE OR REPLACE FUNCTION centile_store.segment_state(
-    p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamptz[], p_at timestamptz, p_period_ids bigint[],
+    p_board centile_store.boards, p_user_ids bigint[], p_event_users integer[], p_times timestamptz[], p_at timestamptz, p_period_ids bigint[],
     OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
     OUT periods bigint[], OUT segments text[], OUT rankings bigint[])
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 BEGIN
-    IF NOT p_knows_segments THEN
-        RAISE EXCEPTION 'board % has segments, which this version of Centile does not support', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
-    END IF;
     SELECT array_agg(x.place ORDER BY x.place, x.segment, x.batch), array_agg(x.segment ORDER BY x.place, x.segment, x.batch),
            array_agg(nullif(x.changed_at, '-infinity') ORDER BY x.place, x.segment, x.batch),
            array_agg(x.is_member ORDER BY x.place, x.segment, x.batch), array_agg(x.batch IS NULL ORDER BY x.place, x.segment, x.batch)
@@ -55,5 +51,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.segment_state(centile_store.boards, boolean, bigint[], integer[], timestamptz[], timestamptz, bigint[]) IS
-'Segments of the players of a batch, and the rankings of these segments in its periods. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.segment_state(centile_store.boards, bigint[], integer[], timestamptz[], timestamptz, bigint[]) IS
+'Segments of the players of a batch, and the rankings of these segments in its periods. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';

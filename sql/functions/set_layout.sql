@@ -2,7 +2,7 @@ CREATE OR REPLACE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_bucke
 LANGUAGE sql VOLATILE
 AS $$
     UPDATE centile_store.rankings g
-    SET layout = g.layout + 1, laid_out_at = clock_timestamp(), buckets = p_buckets,
+    SET layout = g.layout + 1, buckets = p_buckets,
         low_rank_keys = b.rank_keys, low_tie_keys = b.tie_keys, low_user_keys = b.user_keys
     FROM (SELECT array_agg(u.rank_key ORDER BY u.ordinality) AS rank_keys, array_agg(u.tie_key ORDER BY u.ordinality) AS tie_keys,
                  array_agg(u.user_key ORDER BY u.ordinality) AS user_keys

@@ -5,7 +5,6 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.batch, r.server_started_at AS "server_started_at!", r.now AS "now!", r.at,
        r.period_ids, r.period_kinds, r.period_labels, r.period_starts AS "period_starts: Vec<Option<DateTime<Utc>>>", r.period_ends AS "period_ends: Vec<Option<DateTime<Utc>>>",
        r.period_rankings AS "period_rankings: Vec<Option<i64>>",
-       r.layout_rankings, r.layout_times, r.layout_buckets, r.layout_rank_keys, r.layout_tie_keys, r.layout_user_keys,
        r.user_ids AS "user_ids: Vec<Option<i64>>", r.are_banned AS "are_banned: Vec<Option<bool>>",
        r.are_of_lane AS "are_of_lane: Vec<Option<bool>>",
        r.entry_rankings, r.entry_users, r.entry_ctids AS "entry_ctids: Vec<Ctid>", r.rank_keys, r.tie_keys, r.only_zeros, r.reset_users, r.reset_times,
@@ -17,4 +16,4 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.known_metadata AS "known_metadata: Vec<Option<String>>",
        (r.board).segments AS "segments!", r.member_users, r.member_segments, r.member_times AS "member_times: Vec<Option<DateTime<Utc>>>", r.member_are_in, r.member_are_new,
        r.segment_periods, r.segment_names, r.segment_rankings AS "segment_rankings: Vec<Option<i64>>"
-FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, true) r
+FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7) r

@@ -16,7 +16,6 @@ pub mod hidden;
 pub mod idempotency;
 pub(crate) mod json;
 pub mod key;
-pub mod layout;
 pub mod metadata;
 pub mod name;
 pub mod operation;

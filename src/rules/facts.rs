@@ -89,11 +89,6 @@ impl Period {
     pub(crate) fn holds(&self, at: DateTime<Utc>) -> bool {
         self.starts_at <= at && at < self.ends_at
     }
-
-    /// Returns whether a ranking belongs to the period or to one of its segments.
-    pub(crate) fn has(&self, ranking_id: i64) -> bool {
-        self.ranking_id == Some(ranking_id) || self.segments.values().any(|ranking| *ranking == Some(ranking_id))
-    }
 }
 
 /// A player of the batch.

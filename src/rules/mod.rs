@@ -11,7 +11,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decide::{Change, Decided, Decisions, EventSource, Missing, Pending, decide};
+pub(crate) use decide::{Decided, Decisions, EventSource, Missing, Pending, decide};
 pub(crate) use entry::{Entry, reached_at};
 pub(crate) use facts::{
     Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, SegmentChange, Standing,

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Code, Error, Result,
-    model::{layout::Layouts, metadata::Metadata},
+    model::metadata::Metadata,
     rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
     store::{
         Store,
@@ -80,14 +80,12 @@ pub(crate) struct Lane {
     last_batch: Option<i64>,
     /// Whether another instance wrote to the lane between this writer's last two batches.
     is_contended: bool,
-    /// Layouts of the rankings that the last batch wrote to.
-    layouts: Layouts,
 }
 
 impl Lane {
     /// Returns a lane to which this writer has not written yet.
     pub(crate) fn new(board_id: i32, number: i16) -> Self {
-        Self { board_id, number, last_batch: None, is_contended: false, layouts: Layouts::default() }
+        Self { board_id, number, last_batch: None, is_contended: false }
     }
 
     /// Writes events of this lane in one transaction, and returns after the commit.
@@ -106,7 +104,7 @@ impl Lane {
         let mut holds_lock = self.is_contended;
         for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
-            let mut begun = session.begin_batch(source, &users, &pending, &mut self.layouts).await?;
+            let mut begun = session.begin_batch(source, &users, &pending).await?;
             if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
             }
@@ -129,7 +127,7 @@ impl Lane {
                 continue;
             }
             let committed = if decisions.events.iter().any(writes) {
-                match session.commit_batch(source, &begun, &pending, &decisions, &self.layouts).await? {
+                match session.commit_batch(source, &begun, &pending, &decisions).await? {
                     Outcome::Written(committed) => committed,
                     Outcome::Stale => {
                         session.end(false).await?;

@@ -12,7 +12,6 @@ use crate::{
     Code, Error, Result,
     model::{
         board::{GainMax, PeriodKind},
-        layout::{KeyTuple, Layout, Layouts, PLACES},
         metadata::Metadata,
     },
     rules::{
@@ -22,7 +21,7 @@ use crate::{
     store::{
         Store,
         batch::{
-            arguments::{BucketRows, Columns, PendingEvent},
+            arguments::{Columns, PendingEvent},
             ctid::Ctid,
         },
         layout::place,
@@ -30,9 +29,6 @@ use crate::{
         pool::Session,
     },
 };
-
-/// Maximum layouts that a writer keeps for a board with segments. A batch needs only some of them.
-const LAYOUTS_MAX: usize = 4_000;
 
 /// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
 const KEEP_IDS_DAYS: i32 = 7;
@@ -121,21 +117,19 @@ impl BatchSession {
 
     /// Reads the state that a batch of these events starts from.
     ///
-    /// `users` are the distinct players of the events. Updates `layouts` to the current layouts.
+    /// `users` are the distinct players of the events.
     #[expect(clippy::too_many_lines, reason = "takes one column of the row after the other")]
     pub(crate) async fn begin_batch(
         &mut self,
         source: EventSource,
         users: &[String],
         events: &[Pending],
-        layouts: &mut Layouts,
     ) -> Result<Begun> {
         let with_id = |event: &Pending| Some((place(event.player), event.id.clone()?));
         let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let imported = source == EventSource::Import;
         let event_users: Option<Vec<i32>> = imported.then(|| events.iter().map(|event| place(event.player)).collect());
         let times: Option<Vec<Option<DateTime<Utc>>>> = imported.then(|| events.iter().map(|event| event.at).collect());
-        let (known_rankings, known_times) = layouts.known();
         let row = sqlx::query_file!(
             "sql/queries/begin_batch.sql",
             self.board_id,
@@ -145,8 +139,6 @@ impl BatchSession {
             &ids,
             event_users.as_deref(),
             times.as_deref() as Option<&[Option<DateTime<Utc>>]>,
-            &known_rankings,
-            &known_times,
         )
         .fetch_one(&mut self.connection)
         .await?;
@@ -175,13 +167,6 @@ impl BatchSession {
         )?;
         let segments = pairs(pairs(row.segment_periods, row.segment_names)?, row.segment_rankings)?;
         put_segments(&mut periods, segments);
-        keep_layouts(layouts, &periods, !row.segments.is_empty());
-        let bounds = pairs(pairs(row.layout_rank_keys, row.layout_tie_keys)?, row.layout_user_keys)?;
-        let bounds: Vec<KeyTuple> = bounds.into_iter().map(|((rank, tie), user)| (rank, tie, user)).collect();
-        // Without changed layouts, the times are those that the writer knows.
-        let times = row.layout_times.filter(|_| row.layout_rankings.is_some());
-        let changed = pairs(row.layout_rankings, times)?;
-        put_layouts(layouts, changed, &row.layout_buckets.unwrap_or_default(), &bounds)?;
         let known_users = pairs(row.user_ids, row.are_banned)?;
         let mut players = known_users.into_iter().map(player).collect::<Result<Vec<_>>>()?;
         if players.len() != users.len() {
@@ -289,11 +274,9 @@ impl BatchSession {
         begun: &Begun,
         events: &[Pending],
         decisions: &Decisions,
-        layouts: &Layouts,
     ) -> Result<Outcome> {
         let Begun { facts, state, entry_ctids, .. } = begun;
         let columns = Columns::of(facts, entry_ctids, source, events, decisions)?;
-        let rows = BucketRows::of(&facts.players, &decisions.changes, layouts)?;
         let keep_ids =
             (source == EventSource::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let row = sqlx::query_file!(
@@ -308,28 +291,15 @@ impl BatchSession {
             &columns.events as &[PendingEvent],
             &columns.entry_rankings,
             &columns.entry_users,
+            &columns.entry_ctids as &[Option<Ctid>],
             &columns.entry_was_keys as &[Option<i64>],
+            &columns.entry_was_ties as &[Option<i64>],
             &columns.entry_keys,
             &columns.entry_ties,
             &columns.entry_zeros,
-            &rows.buckets,
-            &rows.deletes,
-            &rows.inserts,
-            &rows.rankings,
-            &rows.keys as &[Option<i64>],
-            &rows.ties as &[Option<i64>],
-            &rows.user_keys,
-            &rows.count_rankings,
-            &rows.count_buckets,
-            &rows.count_changes,
             columns.metadata.as_deref() as Option<&[Option<String>]>,
             &columns.member_users,
             &columns.member_segments,
-            &columns.entry_ctids as &[Option<Ctid>],
-            &rows.updates,
-            &rows.was_keys as &[Option<i64>],
-            &rows.was_ties as &[Option<i64>],
-            &columns.entry_was_ties as &[Option<i64>],
         )
         .fetch_one(&mut self.connection)
         .await;
@@ -408,33 +378,6 @@ fn put_members(players: &mut [Player], members: Vec<Member>) -> Result<()> {
     for (((user, segment), change), is_new) in members {
         let player = index(user, players.len())?;
         players[player].segments.add(segment, change, is_new);
-    }
-    Ok(())
-}
-
-/// Drops the layouts of rankings that the batch does not need. On a board with segments, each batch
-/// needs different ones, so nothing is dropped while there are up to [`LAYOUTS_MAX`].
-fn keep_layouts(layouts: &mut Layouts, periods: &[Period], has_segments: bool) {
-    if !has_segments || layouts.len() > LAYOUTS_MAX {
-        layouts.keep_only(|ranking_id| periods.iter().any(|period| period.has(ranking_id)));
-    }
-}
-
-/// Adds layouts from columns with [`PLACES`] rows per layout.
-fn put_layouts(
-    layouts: &mut Layouts,
-    changed: Vec<(i64, DateTime<Utc>)>,
-    buckets: &[i16],
-    bounds: &[KeyTuple],
-) -> Result<()> {
-    if [buckets.len(), bounds.len()] != [changed.len() * PLACES; 2] {
-        return Err(damaged());
-    }
-    let layouts_of = changed.into_iter().zip(buckets.chunks(PLACES).zip(bounds.chunks(PLACES)));
-    for ((ranking_id, at), (buckets, bounds)) in layouts_of {
-        let layout = Layout::new(at, buckets, bounds)
-            .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is damaged")))?;
-        layouts.put(ranking_id, layout);
     }
     Ok(())
 }

@@ -2,6 +2,9 @@
 
 use crate::{Error, Result, store::Store};
 
+/// Buckets of a ranking, and bucket tables.
+pub(crate) const PLACES: usize = 100;
+
 /// Players of each bucket of a ranking, in one snapshot.
 #[derive(Debug)]
 pub(crate) struct Occupied {

@@ -10,7 +10,7 @@
 //! per new player. It finished from each of 120,000 random states. In the tests below it moves up
 //! to 1.43 rows.
 
-use crate::model::layout::PLACES;
+use crate::store::layout::PLACES;
 
 /// A step: one short transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

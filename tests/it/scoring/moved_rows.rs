@@ -37,7 +37,7 @@ async fn a_row_that_took_the_place_of_another_is_not_overwritten() {
     };
     let overwrite = async |ctid: &str| -> String {
         let overwrite = "SELECT centile_store.write_entries(0::smallint, 'desc', ARRAY[p.ranking_id], ARRAY[u.id], '{1}', ARRAY[$1::tid],
-                             '{77}', '{0}', '{false}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')
+                             '{77}', '{0}', '{false}')
                          FROM centile_store.periods p, centile_store.users u WHERE u.external_id = 'eve' AND p.kind = 'all_time'";
         let error = sqlx::query(overwrite).bind(ctid).execute(&pool).await.unwrap_err();
         error.as_database_error().unwrap().code().unwrap().into_owned()

@@ -199,7 +199,7 @@ async fn a_move_makes_running_batches_start_again() {
     let _site = board(&db, &["--no-maintenance"]).await;
     let begun = "SELECT (b.board).structure_revision, b.batch, b.server_started_at, b.member_segments
                  FROM centile_store.boards x CROSS JOIN LATERAL centile_store.begin_batch(
-                     x.id, (centile.lane_hash('new') % x.lanes)::smallint, '{new}', '{}', '{}', NULL, NULL, '{}', '{}', true) b
+                     x.id, (centile.lane_hash('new') % x.lanes)::smallint, '{new}', '{}', '{}', NULL, NULL) b
                  WHERE x.slug = 'main'";
     db.execute("SELECT centile.put_user('new', p_attributes => '{\"country\": \"DE\"}')").await;
     let pool = db.pool().await;
@@ -211,11 +211,6 @@ async fn a_move_makes_running_batches_start_again() {
     let (_, after, _, segments): (i64, i64, chrono::DateTime<chrono::Utc>, Vec<String>) =
         sqlx::query_as(begun).fetch_one(&pool).await.unwrap();
     assert_eq!((after, segments), (before + 1, vec![String::new(), "country:FR".to_owned()]));
-    // An instance that would leave out the segments is refused.
-    let old = "SELECT centile_store.begin_batch(x.id, 0::smallint, '{new}', '{}', '{}', NULL, NULL, '{}', '{}')
-               FROM centile_store.boards x WHERE x.slug = 'main'";
-    let refused = sqlx::query(old).execute(&pool).await;
-    assert!(refused.is_err_and(|error| error.to_string().contains("has segments")));
 }
 
 /// A rebuild reads the ledger, which does not contain moves.
