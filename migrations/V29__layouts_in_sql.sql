@@ -1,2 +1,2 @@
--- Writers no longer cache layouts, so nothing has to recognize one after a restore.
+-- Writers identified cached layouts by this time. They no longer cache layouts.
 ALTER TABLE centile_store.rankings DROP COLUMN laid_out_at;

@@ -1,5 +1,5 @@
--- Brings a lane's bucket rows and counts to changed entries, each given once. The keys before are
--- NULL for a new entry, the keys after for a deleted one. The caller holds the locks that
+-- Changes a lane's bucket rows and counts to match changed entries. Each entry occurs once. The keys
+-- before are NULL for a new entry, the keys after for a deleted one. The caller holds the locks that
 -- centile_store.write_entries names.
 CREATE OR REPLACE FUNCTION centile_store.apply_changes(
     p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
@@ -10,11 +10,11 @@ SET enable_mergejoin = off
 SET enable_nestloop = off
 AS $$
 DECLARE
-    v_steps record;
-    v_from  integer := 1;
-    v_found bigint := 0;
+    v_steps   record;
+    v_from    integer := 1;
+    v_missing bigint;
 BEGIN
-    -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its place.
+    -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its number.
     WITH layout AS MATERIALIZED (
         SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g WHERE g.id = ANY (p_rankings)
     ), change AS (
@@ -22,12 +22,12 @@ BEGIN
                width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
         FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY
             AS c (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key, n)
-        JOIN layout l ON l.id = c.ranking_id
+        LEFT JOIN layout l ON l.id = c.ranking_id
         WHERE c.was_rank_key IS DISTINCT FROM c.rank_key OR c.was_tie_key IS DISTINCT FROM c.tie_key
         OFFSET 0
     ), placed AS MATERIALIZED (
-        -- Only if a bound has the same score do tie and user decide, too.
-        SELECT c.n::integer AS n,
+        -- Tie key and user key decide only if a bound has the same rank key.
+        SELECT c.n::integer AS n, num_nonnulls(c.was_rank_key, c.rank_key) AS keys,
                CASE WHEN c.low_rank_keys[c.was_place] < c.was_rank_key THEN c.buckets[c.was_place]
                     WHEN c.was_rank_key IS NOT NULL THEN (centile_store.bucket_of(c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id)).bucket END AS was_bucket,
                CASE WHEN c.low_rank_keys[c.place] < c.rank_key THEN c.buckets[c.place]
@@ -40,8 +40,9 @@ BEGIN
         UNION ALL
         SELECT p.bucket, 3, p.n FROM placed p WHERE p.was_bucket IS DISTINCT FROM p.bucket AND p.bucket IS NOT NULL
     )
-    SELECT p.*, b.*, c.* INTO v_steps
-    FROM (SELECT array_agg(s.n) AS places FROM (SELECT s.n FROM step s ORDER BY s.bucket, s.step) s) p
+    SELECT p.*, x.*, b.*, c.* INTO v_steps
+    FROM (SELECT array_agg(s.n) AS numbers FROM (SELECT s.n FROM step s ORDER BY s.bucket, s.step) s) p
+    CROSS JOIN (SELECT coalesce(sum(p.keys - num_nonnulls(p.was_bucket, p.bucket)), 0) AS without_bucket FROM placed p) x
     CROSS JOIN (SELECT array_agg(b.bucket) AS buckets, array_agg(b.updates) AS updates, array_agg(b.deletes) AS deletes, array_agg(b.inserts) AS inserts
                 FROM (SELECT s.bucket, (count(*) FILTER (WHERE s.step = 1))::integer AS updates, (count(*) FILTER (WHERE s.step = 2))::integer AS deletes,
                              (count(*) FILTER (WHERE s.step = 3))::integer AS inserts
@@ -50,24 +51,22 @@ BEGIN
                 FROM (SELECT p_rankings[s.n] AS ranking_id, s.bucket, sum(CASE s.step WHEN 2 THEN -1 ELSE 1 END)::integer AS change
                       FROM step s WHERE s.step > 1 GROUP BY p_rankings[s.n], s.bucket) c
                 WHERE c.change <> 0) c;
-    IF v_steps.places IS NULL THEN
-        RETURN;
-    END IF;
+    v_missing := v_steps.without_bucket;
 
-    -- An array without NULL finds an element without reading those before it.
+    -- PostgreSQL finds an element directly only in an array without NULLs.
     p_was_keys := array_replace(p_was_keys, NULL, 0);
     p_was_ties := array_replace(p_was_ties, NULL, 0);
     p_keys := array_replace(p_keys, NULL, 0);
     p_ties := array_replace(p_ties, NULL, 0);
     -- One bucket table at a time: a statement on the parent would open all hundred.
-    FOR n IN 1..cardinality(v_steps.buckets) LOOP
-        v_found := v_found - v_steps.updates[n] - v_steps.deletes[n] + centile_store.change_bucket_rows(
-            v_steps.buckets[n], p_lane, v_steps.places, v_from, v_from + v_steps.updates[n], v_from + v_steps.updates[n] + v_steps.deletes[n],
+    FOR n IN 1..coalesce(cardinality(v_steps.buckets), 0) LOOP
+        v_missing := v_missing + v_steps.updates[n] + v_steps.deletes[n] - centile_store.change_bucket_rows(
+            v_steps.buckets[n], p_lane, v_steps.numbers, v_from, v_from + v_steps.updates[n], v_from + v_steps.updates[n] + v_steps.deletes[n],
             v_from + v_steps.updates[n] + v_steps.deletes[n] + v_steps.inserts[n] - 1, p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties);
         v_from := v_from + v_steps.updates[n] + v_steps.deletes[n] + v_steps.inserts[n];
     END LOOP;
-    IF v_found <> 0 THEN
-        RAISE EXCEPTION '% bucket rows are missing', -v_found
+    IF v_missing <> 0 THEN
+        RAISE EXCEPTION '% bucket rows or buckets are missing', v_missing
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
     IF v_steps.count_rankings IS NOT NULL THEN

@@ -11,9 +11,9 @@ DECLARE
     v_order   text;
     v_entries record;
 BEGIN
-    SELECT b.score_order INTO v_order
-    FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = (p_changes[1]).ranking_id;
-    IF FOUND THEN
+    IF cardinality(p_changes) > 0 THEN
+        SELECT b.score_order INTO STRICT v_order
+        FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = (p_changes[1]).ranking_id;
         SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.user_id) AS users, array_agg(c.was_rank_key) AS was_keys, array_agg(c.was_tie_key) AS was_ties,
                array_agg(c.rank_key) AS keys, array_agg(c.tie_key) AS ties, array_agg(c.only_zeros) AS zeros
         INTO v_entries FROM unnest(p_changes) AS c;

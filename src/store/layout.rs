@@ -2,7 +2,7 @@
 
 use crate::{Error, Result, store::Store};
 
-/// Buckets of a ranking, and bucket tables.
+/// Number of buckets of each ranking, and of bucket tables.
 pub(crate) const PLACES: usize = 100;
 
 /// Players of each bucket of a ranking, in one snapshot.

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_player_without_an_internal_id_is_not_written() {
+    fn an_unknown_player_has_no_internal_id() {
         assert_eq!(internal_id(&Player { id: Some(7), ..Player::default() }).unwrap(), 7);
         assert!(internal_id(&Player::default()).is_err());
     }

@@ -105,6 +105,22 @@ async fn a_damaged_entry_affects_no_other_event() {
     assert!(more <= 12.0, "{more} batches");
 }
 
+/// A key for which the layout has no bucket is refused, not written without a bucket row.
+#[tokio::test]
+async fn a_score_without_a_bucket_is_refused() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"lanes": 1, "periods": ["all_time"]}), &[("ann", 50)]).await;
+    let post = async |user: &str, points: i64| {
+        site.post("/v1/boards/main/scores", json!({"user_id": user, "points": points})).await.status
+    };
+    db.execute("UPDATE centile_store.rankings SET low_rank_keys[1] = 40").await;
+    assert_eq!((post("bob", 30).await, post("ann", 5).await), (500, 200), "below all bounds, and above the lowest");
+    db.execute("UPDATE centile_store.rankings SET low_rank_keys[1] = centile_store.key_min()").await;
+    assert_eq!(post("bob", 30).await, 200);
+    assert_eq!(audit::rankings_are_sound(&db.pool().await).await, 1);
+}
+
 /// A pooler may send the two calls of a batch to two servers. After a failover, the same batch
 /// number may stand for other events.
 #[tokio::test]
