@@ -144,6 +144,23 @@ $$;
 
 COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Moves an event from quarantine into the ledger, at the current time, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
 
+CREATE PROCEDURE centile.apply(IN p_board text)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_until bigint[];
+BEGIN
+    COMMIT;
+    v_until := centile_store.logged_batches(v_board.id);
+    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => v_until) a) LOOP
+        COMMIT;
+    END LOOP;
+END
+$$;
+
+COMMENT ON PROCEDURE centile.apply(IN p_board text) IS 'Applies all logged batches of a board, so that ranks by SQL are current. Example: CALL centile.apply(''main'');';
+
 CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE sql
     AS $$
@@ -669,7 +686,7 @@ DECLARE
     v_total   numeric := 0;
 BEGIN
     SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
-    IF NOT EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
+    IF (SELECT k.rank_key FROM centile_store.applied_key(v_source.ranking_id, v_user_id) k) IS NULL
             AND NOT EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
             USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);
@@ -699,7 +716,8 @@ CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::inter
                FROM centile_store.boards b
                CROSS JOIN generate_series(0, b.lanes - 1) AS n
                CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.written_at FROM centile_store.batch_log x
-                                   WHERE x.board_id = b.id AND x.lane = n AND x.batch < centile_store.last_logged(b.id, n::smallint) ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
+                                   WHERE x.board_id = b.id AND x.lane = n AND x.batch < centile_store.last_logged(b.id, n::smallint)
+                                     AND x.batch <= (centile_store.applied_batches(b.id, b.lanes))[n + 1] ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
                WHERE o.written_at < now() - p_kept
                LIMIT greatest(p_limit, 0)) old
         WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
@@ -707,7 +725,7 @@ CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::inter
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the log, except the newest of each lane, and returns their number. Example: SELECT centile.forget_batches();';
+COMMENT ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the log, except those that are not applied and the newest of each lane, and returns their number. Example: SELECT centile.forget_batches();';
 
 CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
     LANGUAGE sql
@@ -1428,6 +1446,7 @@ DECLARE
     v_new   centile_store.boards;
     v_was   jsonb;
 BEGIN
+    PERFORM centile_store.lock_buckets(v_board.id);
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
@@ -1498,19 +1517,25 @@ $$;
 
 COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Differences between a period and the ledger, as reported by centile verify: up to p_limit rows of each kind, with the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
+CREATE FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
     RETURN ARRAY(
-        SELECT (SELECT l.batch FROM centile_store.board_lanes l
-                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+        SELECT coalesce((SELECT a.batch FROM centile_store.applied a
+                         WHERE a.board_id = p_board_id AND a.lane = n ORDER BY a.batch DESC LIMIT 1), 0)
         FROM generate_series(0, p_lanes - 1) AS n
         ORDER BY n);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Number of the last batch of each lane of a board, lane 0 first. Example: SELECT centile_store.lane_batches(1, 2);';
+COMMENT ON FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) IS 'The applied batch of each lane of a board, lane 0 first. Example: SELECT centile_store.applied_batches(1, 2);';
+
+CREATE FUNCTION centile_store.version_text(p_batches bigint[]) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN concat_ws('.'::text, centile.epoch(), "left"(encode(sha256(convert_to(array_to_string(p_batches, '-'::text), 'UTF8'::name)), 'hex'::text), 16));
+
+COMMENT ON FUNCTION centile_store.version_text(p_batches bigint[]) IS 'The version of the state with these batches, one per lane: the epoch and a digest. Example: SELECT centile_store.version_text(''{7,9}'');';
 
 CREATE TABLE centile_store.rankings (
     id bigint NOT NULL,
@@ -1526,6 +1551,7 @@ CREATE TABLE centile_store.rankings (
     low_rank_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
     low_tie_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
     low_user_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    damaged_at timestamp with time zone,
     CONSTRAINT rankings_hundred_places CHECK (((cardinality(buckets) = 100) AND (cardinality(low_rank_keys) = 100) AND (cardinality(low_tie_keys) = 100) AND (cardinality(low_user_keys) = 100)))
 )
 WITH (fillfactor='50');
@@ -1546,12 +1572,14 @@ COMMENT ON COLUMN centile_store.rankings.low_tie_keys IS 'tie_key of the lower b
 
 COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower bound of each place.';
 
+COMMENT ON COLUMN centile_store.rankings.damaged_at IS 'When applying a batch showed that bucket rows or counts do not match the log, or that the log lacks a batch. The ranking needs a rebuild.';
+
 CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
-    RETURN (SELECT concat_ws('.'::text, centile.epoch(), "left"(encode(sha256(convert_to(array_to_string(centile_store.lane_batches(g.board_id, (g.lanes)::integer), '-'::text), 'UTF8'::name)), 'hex'::text), 16)) AS concat_ws FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
+    RETURN (SELECT centile_store.version_text(centile_store.applied_batches(g.board_id, (g.lanes)::integer)) AS version_text FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
 
-COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking as answers carry it: epoch and a digest of the lanes'' last batches. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking at the applied batches, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
 
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1690,7 +1718,71 @@ $$;
 
 COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) IS 'Raises the batch number of a locked lane and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
-CREATE FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
+CREATE FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_lane record;
+BEGIN
+    SELECT g.board_id, x.lane, (SELECT a.batch FROM centile_store.applied a
+                                WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
+    INTO v_lane
+    FROM centile_store.rankings g
+    CROSS JOIN centile_store.users u
+    CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
+    WHERE g.id = p_ranking_id AND u.id = p_user_id;
+    SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
+    FROM centile_store.batch_log c
+    CROSS JOIN LATERAL (
+        SELECT e.* FROM unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys) AS e (ranking_id, user_id, was_rank_key, was_tie_key)
+        WHERE e.ranking_id = p_ranking_id AND e.user_id = p_user_id LIMIT 1) e
+    WHERE c.board_id = v_lane.board_id AND c.lane = v_lane.lane AND c.batch > coalesce(v_lane.applied, 0) AND p_user_id = ANY (c.user_ids)
+    ORDER BY c.batch LIMIT 1;
+    IF NOT FOUND THEN
+        SELECT l.rank_key, l.tie_key INTO rank_key, tie_key FROM centile_store.leaderboard l
+        WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) IS 'Rank key and tie key of a player at the applied batches. Example: SELECT k.rank_key FROM centile_store.applied_key(1, 1) k;';
+
+CREATE FUNCTION centile_store.apply_board(p_board_id integer, p_limit integer DEFAULT 15000, p_until bigint[] DEFAULT NULL::bigint[], p_waits boolean DEFAULT true, OUT until bigint[], OUT is_done boolean) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_lane record;
+    v_step record;
+BEGIN
+    until := coalesce(p_until, centile_store.logged_batches(p_board_id));
+    is_done := NOT centile_store.is_behind(p_board_id, until);
+    IF is_done THEN
+        RETURN;
+    ELSIF NOT p_waits AND NOT pg_try_advisory_xact_lock(1128615512, p_board_id) THEN
+        is_done := NULL;
+        RETURN;
+    END IF;
+    PERFORM centile_store.lock_buckets(p_board_id);
+    -- The lane that is furthest behind comes first.
+    FOR v_lane IN
+        SELECT (a.place - 1)::smallint AS lane, a.applied, a.newest
+        FROM unnest(centile_store.applied_batches(p_board_id, cardinality(until)), until) WITH ORDINALITY AS a (applied, newest, place)
+        WHERE a.newest > a.applied
+        ORDER BY a.newest - a.applied DESC
+    LOOP
+        SELECT * INTO v_step FROM centile_store.apply_lane(p_board_id, v_lane.lane, v_lane.applied, v_lane.newest, p_limit);
+        p_limit := p_limit - v_step.changes;
+        EXIT WHEN p_limit <= 0;
+    END LOOP;
+    is_done := NOT centile_store.is_behind(p_board_id, until);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.apply_board(p_board_id integer, p_limit integer, p_until bigint[], p_waits boolean, OUT until bigint[], OUT is_done boolean) IS 'Applies logged batches of a board to its bucket rows and counts. Example: SELECT a.is_done FROM centile_store.apply_board(1) a;';
+
+CREATE FUNCTION centile_store.apply_changes(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -1704,13 +1796,14 @@ DECLARE
 BEGIN
     -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its number.
     WITH layout AS MATERIALIZED (
-        SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g WHERE g.id = ANY (p_rankings)
+        SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
+        WHERE g.id = ANY (p_rankings) AND g.released_at IS NULL AND g.damaged_at IS NULL
     ), change AS (
         SELECT c.*, l.buckets, l.low_rank_keys,
                width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
         FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY
             AS c (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key, n)
-        LEFT JOIN layout l ON l.id = c.ranking_id
+        JOIN layout l ON l.id = c.ranking_id
         WHERE c.was_rank_key IS DISTINCT FROM c.rank_key OR c.was_tie_key IS DISTINCT FROM c.tie_key
         OFFSET 0
     ), placed AS MATERIALIZED (
@@ -1740,7 +1833,6 @@ BEGIN
                       FROM step s WHERE s.step > 1 GROUP BY p_rankings[s.n], s.bucket) c
                 WHERE c.change <> 0) c;
     v_missing := v_steps.without_bucket;
-
     -- PostgreSQL finds an element directly only in an array without NULLs.
     p_was_keys := array_replace(p_was_keys, NULL, 0);
     p_was_ties := array_replace(p_was_ties, NULL, 0);
@@ -1758,12 +1850,88 @@ BEGIN
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
     IF v_steps.count_rankings IS NOT NULL THEN
-        PERFORM centile_store.change_counts(p_lane, v_steps.count_rankings, v_steps.count_buckets, v_steps.count_changes);
+        PERFORM centile_store.change_counts(p_lane, p_batch, v_steps.count_rankings, v_steps.count_buckets, v_steps.count_changes);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Changes bucket rows and bucket counts of a lane after entries have changed. Example: SELECT centile_store.apply_changes(0::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.apply_changes(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Changes bucket rows and bucket counts of a lane after entries have changed. Example: SELECT centile_store.apply_changes(0::smallint, NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+
+CREATE FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smallint, p_applied bigint, p_newest bigint, p_limit integer, OUT batch bigint, OUT changes bigint) RETURNS record
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET work_mem TO '64MB'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_batches bigint;
+    v_changes record;
+BEGIN
+    SELECT max(x.batch), count(*), sum(x.changes) INTO batch, v_batches, changes
+    FROM (SELECT c.batch, c.changes, sum(c.changes) OVER (ORDER BY c.batch) - c.changes AS before
+          FROM (SELECT c.batch, c.changes FROM centile_store.batch_log c
+                WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= p_newest
+                -- p_limit batches suffice: nearly every batch has a change.
+                ORDER BY c.batch LIMIT p_limit) c) x
+    WHERE x.before < p_limit;
+    batch := coalesce(apply_lane.batch, p_newest);
+    changes := coalesce(changes, 0);
+    IF v_batches <> apply_lane.batch - p_applied THEN
+        RAISE WARNING 'the log of batches lacks batches of lane % of board % after batch %', p_lane, p_board_id, p_applied;
+        UPDATE centile_store.rankings g SET damaged_at = clock_timestamp()
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.damaged_at IS NULL;
+    END IF;
+    -- Folds the changes of each entry: the key before the first one, and the key after the last one.
+    SELECT array_agg(x.ranking_id) AS rankings, array_agg(x.user_id) AS users, array_agg(x.first_rank_key) AS was_keys,
+           array_agg(x.first_tie_key) AS was_ties, array_agg(x.rank_key) AS keys, array_agg(x.tie_key) AS ties
+    INTO v_changes
+    FROM (SELECT e.ranking_id, e.user_id, e.rank_key, e.tie_key, first_value(e.was_rank_key) OVER entry AS first_rank_key,
+                 first_value(e.was_tie_key) OVER entry AS first_tie_key, lead(e.user_id) OVER entry IS NULL AS is_last
+          FROM centile_store.batch_log c
+          CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys, c.rank_keys, c.tie_keys)
+              AS e (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
+          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL
+          WINDOW entry AS (PARTITION BY e.ranking_id, e.user_id ORDER BY c.batch)) x
+    WHERE x.is_last;
+    PERFORM centile_store.apply_or_mark(p_lane, batch, v_changes.rankings, v_changes.users, v_changes.was_keys, v_changes.was_ties, v_changes.keys, v_changes.ties)
+    WHERE v_changes.rankings IS NOT NULL;
+    UPDATE centile_store.applied a SET batch = apply_lane.batch WHERE a.board_id = p_board_id AND a.lane = p_lane AND a.batch = p_applied;
+    IF NOT FOUND THEN
+        INSERT INTO centile_store.applied (board_id, lane, batch) VALUES (p_board_id, p_lane, apply_lane.batch);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smallint, p_applied bigint, p_newest bigint, p_limit integer, OUT batch bigint, OUT changes bigint) IS 'Applies logged batches of a lane, and returns the last one and the number of changes. Example: SELECT centile_store.apply_lane(b.id, 0::smallint, a.batches[1], n.batches[1], 1000) FROM centile_store.boards b CROSS JOIN centile_store.applied_batches(b.id, 1) AS a (batches) CROSS JOIN centile_store.lane_batches(b.id, 1) AS n (batches) WHERE n.batches[1] > a.batches[1];';
+
+CREATE FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_ranking record;
+BEGIN
+    PERFORM centile_store.apply_changes(p_lane, p_batch, p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties);
+EXCEPTION WHEN SQLSTATE 'CB900' OR unique_violation OR check_violation OR data_exception THEN
+    FOR v_ranking IN
+        SELECT c.ranking_id AS id, array_agg(c.ranking_id) AS rankings, array_agg(c.user_id) AS users, array_agg(c.was_rank_key) AS was_keys,
+               array_agg(c.was_tie_key) AS was_ties, array_agg(c.rank_key) AS keys, array_agg(c.tie_key) AS ties
+        FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) AS c (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
+        GROUP BY c.ranking_id
+    LOOP
+        BEGIN
+            PERFORM centile_store.apply_changes(p_lane, p_batch, v_ranking.rankings, v_ranking.users, v_ranking.was_keys, v_ranking.was_ties, v_ranking.keys, v_ranking.ties);
+        EXCEPTION WHEN SQLSTATE 'CB900' OR unique_violation OR check_violation OR data_exception THEN
+            RAISE WARNING 'ranking % is damaged: %', v_ranking.id, sqlerrm;
+            UPDATE centile_store.rankings g SET damaged_at = clock_timestamp() WHERE g.id = v_ranking.id;
+        END;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Applies changed entries of a lane, and marks rankings whose bucket rows do not match them. Example: SELECT centile_store.apply_or_mark(0::smallint, 1, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -2177,7 +2345,7 @@ COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different n
 
 COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2188,6 +2356,10 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
     SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    unapplied_seconds := (SELECT extract(epoch FROM pg_catalog.now() - c.written_at) FROM centile_store.batch_log c
+                     WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > coalesce((
+                         SELECT a.batch FROM centile_store.applied a WHERE a.board_id = p_board_id AND a.lane = p_lane ORDER BY a.batch DESC LIMIT 1), 0)
+                     ORDER BY c.batch LIMIT 1);
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := CASE WHEN p_times IS NULL AND v_last_at > now + interval '5 seconds' THEN centile_store.time_of_cut_off(p_board_id, v_last_at) ELSE greatest(now, v_last_at) END;
@@ -2227,7 +2399,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2336,6 +2508,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board in the form of the audit log. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
 
+CREATE FUNCTION centile_store.boards_behind() RETURNS SETOF integer
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN QUERY
+    SELECT x.board_id
+    FROM (SELECT l.board_id, l.lane, max(l.batch) AS batch FROM centile_store.board_lanes l GROUP BY l.board_id, l.lane) x
+    LEFT JOIN (SELECT a.board_id, a.lane, max(a.batch) AS batch FROM centile_store.applied a GROUP BY a.board_id, a.lane) a USING (board_id, lane)
+    WHERE x.batch > coalesce(a.batch, 0)
+    GROUP BY x.board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.boards_behind() IS 'Boards with batches that are not applied yet. Example: SELECT * FROM centile_store.boards_behind();';
+
 CREATE FUNCTION centile_store.key_min() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN '-9223372036854775808'::bigint;
@@ -2364,7 +2551,8 @@ DECLARE
     v_user_keys bigint[];
 BEGIN
     SELECT g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys INTO v_buckets, v_rank_keys, v_tie_keys, v_user_keys
-    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.damaged_at IS NULL;
+    PERFORM centile_store.refuse_damaged(p_ranking_id) WHERE v_buckets IS NULL;
     place := width_bucket(p_rank_key, v_rank_keys);
     WHILE v_rank_keys[place] = p_rank_key AND (v_tie_keys[place], v_user_keys[place]) > (p_tie_key, p_user_key) LOOP
         place := place - 1;
@@ -2380,35 +2568,43 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, batches bigint[], layout integer, revisions bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, batches bigint[], is_behind boolean, layout integer, revisions bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
+    SELECT w.n, u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key),
            c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
                centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key))] END,
            CASE WHEN w.n = 1 THEN centile.epoch() END,
-           CASE WHEN w.n = 1 THEN v.batches END, g.layout,
+           CASE WHEN w.n = 1 THEN v.batches END, v.is_behind, g.layout,
            CASE WHEN w.n = 1 THEN v.revisions END,
            CASE WHEN w.n = 1 AND (g.layout, v.revisions) IS DISTINCT FROM (p_layout, p_revisions)
                THEN centile_store.bucket_totals(g.id) END,
-           (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
+           (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL (
-        SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
-                             WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
+        SELECT ARRAY(SELECT coalesce((SELECT a.batch FROM centile_store.applied a
+                                      WHERE a.board_id = g.board_id AND a.lane = n ORDER BY a.batch DESC LIMIT 1), 0)
                      FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches,
+               ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
+                             WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS newest,
                ARRAY(SELECT coalesce((SELECT c.revision FROM centile_store.bucket_counts c
                                       WHERE c.ranking_id = g.id AND c.lane = n ORDER BY c.revision DESC LIMIT 1), 0)
                      FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
-        OFFSET 0) v
+        OFFSET 0) a
+    CROSS JOIN LATERAL (SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
-    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
-    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
+    LEFT JOIN LATERAL (
+        SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
+        WHERE NOT v.is_behind AND l.ranking_id = g.id AND l.user_id = u.id
+        UNION ALL
+        SELECT k.rank_key, k.tie_key FROM centile_store.applied_key(g.id, u.id) k WHERE v.is_behind) l ON true
+    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -u.id) c ON true
     WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
       AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
@@ -2552,7 +2748,7 @@ CREATE FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane small
 
 COMMENT ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_numbers integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Updates, deletes and inserts rows of a bucket, and returns the number of updated and deleted rows. Example: SELECT centile_store.change_bucket_rows(50::smallint, 0::smallint, ''{}'', 1, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
-CREATE FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
+CREATE FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -2560,7 +2756,7 @@ DECLARE
 BEGIN
     WITH change AS MATERIALIZED (
         -- Finds only the newest version and updates it by ctid, because older versions remain while
-        -- another session holds a snapshot. Only the holder of the lane changes these rows.
+        -- another session holds a snapshot. Only the holder of the bucket lock changes these rows.
         SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
                      WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
@@ -2570,17 +2766,17 @@ BEGIN
         LIMIT cardinality(p_rankings)
     )
     UPDATE centile_store.bucket_counts c
-    SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+    SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = coalesce(p_batch, c.revision)
     FROM change n
     WHERE c.ctid = n.newest AND c.ranking_id = n.ranking_id AND c.lane = p_lane;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
-        PERFORM centile_store.handle_missing_counts(p_lane, p_rankings, p_buckets, p_changes);
+        PERFORM centile_store.handle_missing_counts(p_lane, p_batch, p_rankings, p_buckets, p_changes);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Adds to bucket counts of a lane. Example: SELECT centile_store.change_counts(0::smallint, ''{1,1}'', ''{0,1}'', ''{-1,1}'');';
+COMMENT ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Adds to bucket counts of a lane. Example: SELECT centile_store.change_counts(0::smallint, NULL, ''{1,1}'', ''{0,1}'', ''{-1,1}'');';
 
 CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
     LANGUAGE plpgsql
@@ -3048,7 +3244,6 @@ BEGIN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros);
-    PERFORM centile_store.apply_changes(p_lane, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
 END
 $$;
@@ -3267,8 +3462,9 @@ BEGIN
                           -- negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, p_period_id, v_board.lanes, ARRAY(SELECT ((p_period_id + n) % 100)::smallint FROM generate_series(0, 99) AS n ORDER BY n),
+           centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
@@ -3981,6 +4177,8 @@ BEGIN
                 WHERE b.id = v_period.board_id);
     -- Before all locks, because it reads two archives. Snapshots and segments have no message.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Before the other locks: a session that applies many batches may hold this one for seconds.
+    PERFORM centile_store.lock_buckets(v_period.board_id);
     -- Prevents name changes, because the top must not keep the name of an erased player. Comes before
     -- the structure lock, so that writers of the board do not wait for a name change.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
@@ -4141,7 +4339,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) IS 'The rank key from which a player''s gain in a period is counted. Example: SELECT centile_store.gain_base(b, 1, ''-infinity'', ''-infinity'', ''{}'', 0) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
+CREATE FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
@@ -4150,7 +4348,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Raises an error, because a ranking lacks bucket counts of a lane. Example: SELECT centile_store.handle_missing_counts(0::smallint, ''{1}'', ''{0}'', ''{1}'') WHERE false;';
+COMMENT ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Raises an error, because a ranking lacks bucket counts of a lane. Example: SELECT centile_store.handle_missing_counts(0::smallint, 1, ''{1}'', ''{0}'', ''{1}'') WHERE false;';
 
 CREATE FUNCTION centile_store.key_max() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -4254,6 +4452,18 @@ $$;
 
 COMMENT ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) IS 'Entries and resets that a batch of imported events begins with. Example: SELECT entry_users FROM centile_store.import_state(1, ''{1}'', ''{1}'', ''{2024-01-16}'', now(), ''{NULL}'', ''{NULL}'', ''{1}'');';
 
+CREATE FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM unnest(p_batches, centile_store.applied_batches(p_board_id, cardinality(p_batches))) AS a (batch, applied)
+        WHERE a.batch > a.applied);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) IS 'Whether some of these batches of a board''s lanes are not applied yet. Example: SELECT centile_store.is_behind(1, ''{7,9}'');';
+
 CREATE TABLE centile_store.segment_members (
     user_id bigint NOT NULL,
     batch bigint NOT NULL,
@@ -4326,6 +4536,7 @@ BEGIN
     IF v_players IS NULL OR p_position < 1 THEN
         RETURN;
     END IF;
+    PERFORM centile_store.refuse_damaged(p_ranking_id);
     WHILE v_left > v_players[v_place] LOOP
         v_left := v_left - v_players[v_place];
         v_place := v_place - 1;
@@ -4406,6 +4617,20 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
+
+CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT (SELECT l.batch FROM centile_store.board_lanes l
+                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+        FROM generate_series(0, p_lanes - 1) AS n
+        ORDER BY n);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Number of the last batch of each lane of a board, lane 0 first. Example: SELECT centile_store.lane_batches(1, 2);';
 
 CREATE FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -4569,11 +4794,11 @@ BEGIN
     SELECT b.ties = 'shared' INTO v_is_shared
     FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id;
     WITH local AS MATERIALIZED (
-        SELECT l.user_id, l.rank_key, l.tie_key, row_number() OVER best AS place,
+        SELECT w.id AS user_id, l.rank_key, l.tie_key, row_number() OVER best AS place,
                CASE WHEN v_is_shared THEN rank() OVER (ORDER BY l.rank_key DESC) ELSE row_number() OVER best END AS local_rank
         FROM unnest(p_user_ids) AS w (id)
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = w.id LIMIT 1) l
-        WINDOW best AS (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+        JOIN LATERAL centile_store.applied_key(p_ranking_id, w.id) l ON l.rank_key IS NOT NULL
+        WINDOW best AS (ORDER BY l.rank_key DESC, l.tie_key DESC, w.id)
     ), page AS MATERIALIZED (
         SELECT CASE WHEN p_around IS NOT NULL THEN (SELECT l.place FROM local l WHERE l.user_id = p_around) - p_limit
                     WHEN p_after IS NOT NULL THEN 1 + (
@@ -4592,6 +4817,24 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) IS 'A page of some players of a ranking, ranked among each other and among all, and the number of these players with a score. Example: SELECT players, rows -> 0 ->> ''user_id'' AS first FROM centile_store.local_rows(1, ''{1,2}'', 1, NULL, NULL, 10);';
+
+CREATE FUNCTION centile_store.lock_buckets(p_board_id integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- Under the lock, a session must see what others have committed.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    -- A crash must not undo batches or a layout that an answer has shown.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    PERFORM pg_advisory_xact_lock(1128615512, p_board_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_buckets(p_board_id integer) IS 'Locks the bucket rows, counts and layouts of a board''s current rankings for this transaction. Example: SELECT centile_store.lock_buckets(1);';
 
 CREATE FUNCTION centile_store.lock_for_opening(p_board_id integer) RETURNS centile_store.boards
     LANGUAGE plpgsql
@@ -4626,8 +4869,7 @@ CREATE FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer,
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    -- Running batches start again after this lock, so call this only to change the layout.
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    PERFORM centile_store.lock_buckets(g.board_id) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
     IF FOUND THEN
         SELECT g.buckets, ARRAY(
                    SELECT (u.rank_key, u.tie_key, u.user_key)::centile_store.rank_key
@@ -4635,7 +4877,7 @@ BEGIN
                    ORDER BY u.place)
         INTO buckets, bounds
         FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-        WHERE g.id = p_ranking_id AND g.layout = p_layout;
+        WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.damaged_at IS NULL;
     END IF;
 END
 $$;
@@ -4669,6 +4911,18 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
+
+CREATE FUNCTION centile_store.logged_batches(p_board_id integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (SELECT ARRAY(SELECT coalesce(greatest(centile_store.last_logged(b.id, n::smallint),
+                (SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = b.id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)), 0) FROM generate_series(0, b.lanes - 1) AS n ORDER BY n)
+            FROM centile_store.boards b WHERE b.id = p_board_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.logged_batches(p_board_id integer) IS 'The newest batch of each lane of a board, lane 0 first; NULL without the board. Example: SELECT centile_store.logged_batches(1);';
 
 CREATE FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -4814,7 +5068,7 @@ BEGIN
         WHEN p_from = 100 THEN centile_store.highest_key(centile_store.key_max())
         ELSE v_layout.bounds[p_from + 1] END;
     PERFORM centile_store.set_layout(p_ranking_id, v_layout.buckets, v_layout.bounds);
-    PERFORM centile_store.change_counts(m.lane, ARRAY[p_ranking_id, p_ranking_id],
+    PERFORM centile_store.change_counts(m.lane, NULL, ARRAY[p_ranking_id, p_ranking_id],
         ARRAY[v_layout.buckets[p_from], v_layout.buckets[p_to]], ARRAY[-m.rows, m.rows])
     FROM unnest(v_moved.lanes, v_moved.rows_by_lane) AS m (lane, rows);
     RETURN v_moved.rows;
@@ -5188,12 +5442,12 @@ BEGIN
                array_agg(c.rank_key) AS keys, array_agg(c.tie_key) AS ties, array_agg(c.only_zeros) AS zeros
         INTO v_entries FROM unnest(p_changes) AS c;
         PERFORM centile_store.write_entries(p_lane, v_order, v_entries.rankings, v_entries.users, v_entries.was_keys, NULL, v_entries.keys, v_entries.ties, v_entries.zeros);
-        PERFORM centile_store.apply_changes(p_lane, v_entries.rankings, v_entries.users, v_entries.was_keys, v_entries.was_ties, v_entries.keys, v_entries.ties);
+        PERFORM centile_store.apply_changes(p_lane, NULL, v_entries.rankings, v_entries.users, v_entries.was_keys, v_entries.was_ties, v_entries.keys, v_entries.ties);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Writes changed entries of a lane, with their bucket rows and counts. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
+COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Writes changed entries of a lane in an unfinished ranking, with their bucket rows and counts. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
 
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -5293,13 +5547,13 @@ CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) 
     SELECT p.position,
            CASE WHEN b.ties = 'shared' THEN 1 + centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)) ELSE p.position END,
            p.players - CASE WHEN b.ties = 'shared' THEN centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key)) ELSE p.position END,
-           u.external_id, u.name, u.avatar, l.score, l.reached_at, l.rank_key, l.tie_key
+           u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key), l.rank_key, l.tie_key
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
-    JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    JOIN centile_store.users u ON u.id = l.user_id
+    JOIN centile_store.users u ON u.id = p_user_id
+    JOIN LATERAL centile_store.applied_key(g.id, u.id) l ON l.rank_key IS NOT NULL
     CROSS JOIN LATERAL (
-        SELECT 1 + centile_store.count_above(g.id, (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) AS position,
+        SELECT 1 + centile_store.count_above(g.id, (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key) AS position,
                centile_store.player_count(g.id) AS players) p
     WHERE g.id = p_ranking_id
 $$;
@@ -5351,22 +5605,22 @@ COMMENT ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_qu
 CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
-    SELECT CASE WHEN l.user_id IS NOT NULL THEN
+    SELECT CASE WHEN l.rank_key IS NOT NULL THEN
                1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(l.rank_key)
-                   ELSE (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key END) END,
+                   ELSE (l.rank_key, l.tie_key, -p_user_id)::centile_store.rank_key END) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
                1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(p_was_rank_key)
                    ELSE (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key END)
                -- A player does not stand above their own earlier key.
-               - CASE WHEN l.user_id IS NULL THEN 0
+               - CASE WHEN l.rank_key IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END,
-           l.score, CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
+           centile.rank_key(l.rank_key, b.score_order), CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
-    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
+    CROSS JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l
     WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
       AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END) AND p.segment = ''
 $$;
@@ -5390,7 +5644,7 @@ CREATE FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_of     text := format('FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', p_ranking_id, p_user_id);
+    v_of     text := format('FROM centile_store.applied_key(%s, %s) l', p_ranking_id, p_user_id);
     v_own    centile_store.rank_key;
     v_key    centile_store.rank_key;
     v_bucket record;
@@ -5411,7 +5665,7 @@ BEGIN
             ('score', 'SELECT a.score ' || v_of), ('rank', 'SELECT a.rank ' || v_of), ('position', 'SELECT a."position" ' || v_of);
         RETURN;
     END IF;
-    SELECT l.rank_key, l.tie_key, -l.user_id INTO v_own FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
+    SELECT l.rank_key, l.tie_key, -p_user_id INTO v_own FROM centile_store.applied_key(p_ranking_id, p_user_id) l;
     -- Where equal scores share a rank, the greatest key of the score stands for all of them.
     v_key := (SELECT CASE b.ties WHEN 'shared' THEN centile_store.highest_key(v_own.rank_key) ELSE v_own END
               FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id);
@@ -5420,8 +5674,8 @@ BEGIN
     RETURN QUERY VALUES
         ('ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.ranking_id = %s', p_ranking_id)),
         ('version', format('SELECT centile.version_of(%s)', p_ranking_id)),
-        ('score', 'SELECT l.score ' || v_of),
-        ('rank key, tie key, user key', 'SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) ' || v_of),
+        ('score', format('SELECT centile.rank_key(l.rank_key, b.score_order) FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id CROSS JOIN LATERAL centile_store.applied_key(g.id, %s) l WHERE g.id = %s', p_user_id, p_ranking_id)),
+        ('rank key, tie key, user key', 'SELECT concat_ws('', '', l.rank_key, l.tie_key, ' || -p_user_id || ') ' || v_of),
         ('ties', format('SELECT b.ties FROM centile_store.boards b JOIN centile_store.rankings g ON g.board_id = b.id WHERE g.id = %s', p_ranking_id)),
         ('bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
         ('place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
@@ -5455,6 +5709,11 @@ BEGIN
         FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) l ON l.user_id = e.user_id
         WHERE (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
               IS DISTINCT FROM (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros)
+    ), applied AS (
+        -- What the bucket rows should contain.
+        SELECT coalesce(x.user_id, e.user_id) AS user_id, CASE WHEN x.user_id IS NULL THEN e.rank_key ELSE x.was_rank_key END AS rank_key,
+               CASE WHEN x.user_id IS NULL THEN e.tie_key ELSE x.was_tie_key END AS tie_key
+        FROM ledger e FULL JOIN centile_store.unapplied(p_ranking_id) x ON x.user_id = e.user_id
     ), place AS MATERIALIZED (
         SELECT u.* FROM centile_store.rankings g
         CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (bucket, rank_key, tie_key, user_key, n)
@@ -5462,7 +5721,7 @@ BEGIN
     ), key AS (
         SELECT coalesce(e.rank_key, b.rank_key) AS rank_key, coalesce(e.tie_key, b.tie_key) AS tie_key,
                coalesce(-e.user_id, b.user_key) AS user_key, b.bucket, e.user_id IS NOT NULL AS is_expected, false AS is_bound
-        FROM ledger e
+        FROM (SELECT * FROM applied a WHERE a.rank_key IS NOT NULL) e
         FULL JOIN (SELECT * FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p_ranking_id) b
             ON b.user_key = -e.user_id AND b.rank_key = e.rank_key AND b.tie_key = e.tie_key
         UNION ALL
@@ -5513,7 +5772,7 @@ CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigi
     LANGUAGE sql STABLE
     AS $$
     SELECT centile.epoch(),
-           centile_store.lane_batches(g.board_id, g.lanes),
+           centile_store.applied_batches(g.board_id, g.lanes),
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p
@@ -5710,6 +5969,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Updates the archive of a closed period from the ledger and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
+CREATE FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF (SELECT g.damaged_at IS NOT NULL FROM centile_store.rankings g WHERE g.id = p_ranking_id) THEN
+        RAISE EXCEPTION 'the bucket rows of ranking % are damaged', p_ranking_id
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) IS 'Raises an error if a ranking is marked as damaged. Example: SELECT centile_store.refuse_damaged(1);';
+
 CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -5748,6 +6020,7 @@ BEGIN
     IF v_board_id IS NULL THEN
         RETURN false;
     END IF;
+    PERFORM centile_store.lock_buckets(v_board_id);
     PERFORM centile_store.lock_structure(v_board_id, true);
     PERFORM centile_store.release_windows(v_board_id);
     RETURN true;
@@ -5891,7 +6164,7 @@ CREATE FUNCTION centile_store.resolve_sources(p_board_id integer) RETURNS TABLE(
     LANGUAGE sql STABLE
     AS $$
     SELECT s.place, b.id, b.slug, coalesce(CASE r.kind WHEN 'all_time' THEN r.kind ELSE r.kind || ':' || r.label END, s.period), s.weight,
-           CASE WHEN r.ranking_id IS NOT NULL THEN centile.version_of(r.ranking_id)
+           CASE WHEN r.ranking_id IS NOT NULL THEN centile_store.version_text(centile_store.lane_batches(b.id, b.lanes))
                 WHEN r.archive_revision IS NOT NULL THEN concat_ws('.', centile.epoch(), 'a' || r.period_id, r.archive_revision) END,
            coalesce(r.archive_revision IS NOT NULL OR (r.period_id IS NULL AND r.ends_at <= statement_timestamp()), false),
            (SELECT a.archive_name FROM centile_store.archive_of(r.period_id) a WHERE r.archive_revision IS NOT NULL),
@@ -5968,10 +6241,10 @@ CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint,
     SELECT o.position + n.step, coalesce(o.position + n.first_equal, n.better + 1), n.user_id, n.user_name, n.avatar, n.score, n.reached_at
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
-    JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key OFFSET 0) k
+    JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l ON l.rank_key IS NOT NULL
+    CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -p_user_id)::centile_store.rank_key AS key OFFSET 0) k
     CROSS JOIN LATERAL (SELECT 1 + centile_store.count_above(g.id, k.key) AS position OFFSET 0) o
-    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
+    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -p_user_id) s
     CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around) n
     WHERE g.id = p_ranking_id
 $$;
@@ -6333,7 +6606,11 @@ DECLARE
     v_period centile_store.periods;
     v_end    bigint;
 BEGIN
+    -- Apply most of the log before writers have to wait.
+    PERFORM centile_store.lock_buckets(g.board_id) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    WHILE NOT (SELECT a.is_done FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.apply_board(g.board_id) a WHERE g.id = p_ranking_id) LOOP END LOOP;
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    WHILE NOT (SELECT a.is_done FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.apply_board(g.board_id) a WHERE g.id = p_ranking_id) LOOP END LOOP;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
     IF NOT FOUND OR v_period.state = 'closed' OR v_period.ranking_id = p_ranking_id THEN
@@ -6367,6 +6644,12 @@ BEGIN
     PERFORM centile_store.advance_lane(x.newest, (x.newest).last_at)
     FROM (SELECT DISTINCT ON (l.lane) l AS newest FROM centile_store.board_lanes l
           WHERE l.board_id = v_period.board_id ORDER BY l.lane, l.batch DESC) x;
+    DELETE FROM centile_store.applied a WHERE a.board_id = v_period.board_id;
+    INSERT INTO centile_store.applied (board_id, lane, batch)
+    SELECT l.board_id, l.lane, max(l.batch) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id GROUP BY l.board_id, l.lane;
+    -- The counts of the new ranking have no batch as revision yet.
+    UPDATE centile_store.bucket_counts c SET revision = a.batch
+    FROM centile_store.applied a WHERE c.ranking_id = p_ranking_id AND a.board_id = v_period.board_id AND a.lane = c.lane;
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
@@ -6548,6 +6831,20 @@ CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
 
 COMMENT ON FUNCTION centile_store.try_index_lock() IS 'Tries to take the session lock for loading a large rank index. Example: SELECT centile_store.try_index_lock();';
 
+CREATE FUNCTION centile_store.unapplied(p_ranking_id bigint) RETURNS TABLE(user_id bigint, was_rank_key bigint, was_tie_key bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT DISTINCT ON (e.user_id) e.user_id, e.was_rank_key, e.was_tie_key
+    FROM centile_store.rankings g
+    CROSS JOIN LATERAL unnest(centile_store.applied_batches(g.board_id, g.lanes)) WITH ORDINALITY AS a (batch, place)
+    JOIN centile_store.batch_log c ON c.board_id = g.board_id AND c.lane = a.place - 1 AND c.batch > a.batch
+    CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys) AS e (ranking_id, user_id, was_rank_key, was_tie_key)
+    WHERE g.id = p_ranking_id AND e.ranking_id = p_ranking_id
+    ORDER BY e.user_id, c.batch
+$$;
+
+COMMENT ON FUNCTION centile_store.unapplied(p_ranking_id bigint) IS 'Players of a ranking whose latest entries are not in its bucket rows yet, with their keys at the applied batches. Example: SELECT count(*) FROM centile_store.unapplied(1);';
+
 CREATE FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) RETURNS text[]
     LANGUAGE plpgsql
     AS $$
@@ -6708,7 +7005,9 @@ CREATE FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at t
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    PERFORM centile_store.place_entries(p_lane.lane, p_changes);
+    PERFORM centile_store.write_entries(p_lane.lane, (SELECT b.score_order FROM centile_store.boards b WHERE b.id = p_lane.board_id),
+        array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), NULL, array_agg(c.rank_key), array_agg(c.tie_key), array_agg(c.only_zeros))
+    FROM unnest(p_changes) c HAVING count(*) > 0;
     -- The first element names the player, even if no entry changes.
     PERFORM centile_store.advance_lane(p_lane, p_at,
         NULL::bigint || array_agg(c.ranking_id), p_user_id || array_agg(c.user_id),
@@ -6819,6 +7118,64 @@ CREATE VIEW centile.api_keys AS
    FROM centile_store.api_keys;
 
 COMMENT ON VIEW centile.api_keys IS 'API keys without their secrets: role, boards, and when each was last used. Example: SELECT name, role, boards, signed, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
+
+CREATE TABLE centile_store.applied (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    batch bigint NOT NULL
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE centile_store.applied IS 'The applied batch of each lane: the bucket rows and bucket counts of all current rankings contain the log up to it. No row means 0.';
+
+CREATE TABLE centile_store.batch_log (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    batch bigint NOT NULL,
+    written_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    changes integer NOT NULL,
+    ranking_ids bigint[] NOT NULL,
+    user_ids bigint[] NOT NULL,
+    was_rank_keys bigint[] NOT NULL,
+    was_tie_keys bigint[] NOT NULL,
+    rank_keys bigint[] NOT NULL,
+    tie_keys bigint[] NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', toast_tuple_target='8160');
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN ranking_ids SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN user_ids SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN was_rank_keys SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN was_tie_keys SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN rank_keys SET STORAGE EXTERNAL;
+ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN tie_keys SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE centile_store.batch_log IS 'The entries that each batch of a lane changed, with their keys before and after. Maintenance deletes old rows, but keeps the newest of each lane. A rank index that needs a deleted row reloads.';
+
+COMMENT ON COLUMN centile_store.batch_log.changes IS 'Number of elements of each array.';
+
+COMMENT ON COLUMN centile_store.batch_log.ranking_ids IS 'The ranking of each changed entry. NULL in the first element of an act on a player: this element only names the player.';
+
+COMMENT ON COLUMN centile_store.batch_log.was_rank_keys IS 'NULL for a new entry.';
+
+COMMENT ON COLUMN centile_store.batch_log.rank_keys IS 'NULL for a removed entry.';
+
+CREATE VIEW centile.apply_lag AS
+ SELECT b.slug AS board,
+    (n.n)::smallint AS lane,
+    COALESCE(a.batch, (0)::bigint) AS applied_batch,
+    count(c.batch) AS batches_behind,
+    min(c.written_at) AS behind_since
+   FROM (((centile_store.boards b
+     CROSS JOIN LATERAL generate_series(0, (b.lanes - 1)) n(n))
+     LEFT JOIN LATERAL ( SELECT a_1.batch
+           FROM centile_store.applied a_1
+          WHERE ((a_1.board_id = b.id) AND (a_1.lane = n.n))
+          ORDER BY a_1.batch DESC
+         LIMIT 1) a ON (true))
+     LEFT JOIN centile_store.batch_log c ON (((c.board_id = b.id) AND (c.lane = n.n) AND (c.batch > COALESCE(a.batch, (0)::bigint)))))
+  GROUP BY b.id, b.slug, n.n, a.batch;
+
+COMMENT ON VIEW centile.apply_lag IS 'How far bucket rows and counts are behind the scores, by lane. behind_since: time of the oldest batch that is not applied; NULL if all are. Example: SELECT board, lane, batches_behind, now() - behind_since AS age FROM centile.apply_lag WHERE batches_behind > 0;';
 
 CREATE TABLE centile_store.archive_differences (
     period_id bigint NOT NULL,
@@ -6940,13 +7297,15 @@ COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
     lane smallint NOT NULL,
-    revision bigint DEFAULT 1 NOT NULL,
+    revision bigint DEFAULT 0 NOT NULL,
     counts integer[] NOT NULL,
     CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
 )
 WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
 
 COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 bucket tables by lane, by the number of the table: element n + 1 is bucket table n. Only sums over lanes mean anything. One row each, found from the highest revision down.';
+
+COMMENT ON COLUMN centile_store.bucket_counts.revision IS 'The batch that last changed these counts; a layout step keeps it.';
 
 CREATE VIEW centile.bucket_occupancy AS
  SELECT b.slug AS board,
@@ -7523,7 +7882,7 @@ CREATE VIEW centile.ranking_counts AS
     x.in_buckets,
     x.bucket_rows,
     x.entries,
-    ((x.in_buckets = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree,
+    ((x.in_buckets = x.bucket_rows) AND (x.bucket_rows = (x.entries + x.unapplied))) AS agree,
     x.segment
    FROM ( SELECT b.slug AS board,
             p.kind,
@@ -7538,12 +7897,25 @@ CREATE VIEW centile.ranking_counts AS
                   WHERE (r.ranking_id = p.ranking_id)) AS bucket_rows,
             ( SELECT count(*) AS count
                    FROM centile_store.leaderboard l
-                  WHERE (l.ranking_id = p.ranking_id)) AS entries
+                  WHERE (l.ranking_id = p.ranking_id)) AS entries,
+            ( SELECT (count(f.was_rank_key) - count(l.user_id))
+                   FROM (( SELECT DISTINCT ON (e.user_id) e.user_id,
+                            e.was_rank_key
+                           FROM ((generate_series(0, (b.lanes - 1)) n(n)
+                             JOIN centile_store.batch_log c ON (((c.board_id = b.id) AND (c.lane = n.n) AND (c.batch > COALESCE(( SELECT a.batch
+                                   FROM centile_store.applied a
+                                  WHERE ((a.board_id = b.id) AND (a.lane = n.n))
+                                  ORDER BY a.batch DESC
+                                 LIMIT 1), (0)::bigint)))))
+                             CROSS JOIN LATERAL UNNEST(c.ranking_ids, c.user_ids, c.was_rank_keys) e(ranking_id, user_id, was_rank_key))
+                          WHERE (e.ranking_id = p.ranking_id)
+                          ORDER BY e.user_id, c.batch) f
+                     LEFT JOIN centile_store.leaderboard l ON (((l.ranking_id = p.ranking_id) AND (l.user_id = f.user_id))))) AS unapplied
            FROM (centile_store.periods p
              JOIN centile_store.boards b ON ((b.id = p.board_id)))
           WHERE (p.ranking_id IS NOT NULL)) x;
 
-COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
+COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, bucket rows and entries, and whether they agree. agree allows for batches that are not applied yet. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
 
 CREATE VIEW centile.score_history AS
  SELECT t.id AS transaction_id,
@@ -7607,7 +7979,12 @@ CREATE VIEW centile.upkeep AS
     o.outbox_oldest_age,
     ( SELECT count(*) AS count
            FROM centile_store.quarantine q
-          WHERE (q.state = 'waiting'::text)) AS quarantine_waiting
+          WHERE (q.state = 'waiting'::text)) AS quarantine_waiting,
+    ( SELECT count(*) AS count
+           FROM centile_store.rankings r
+          WHERE ((r.damaged_at IS NOT NULL) AND (r.released_at IS NULL))) AS rankings_damaged,
+    ( SELECT (statement_timestamp() - min(l.behind_since))
+           FROM centile.apply_lag l) AS unapplied_age
    FROM (((( SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
             (statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due)) AS oldest_due_age,
             count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
@@ -7725,37 +8102,6 @@ ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE centile_store.batch_log (
-    board_id integer NOT NULL,
-    lane smallint NOT NULL,
-    batch bigint NOT NULL,
-    written_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    changes integer NOT NULL,
-    ranking_ids bigint[] NOT NULL,
-    user_ids bigint[] NOT NULL,
-    was_rank_keys bigint[] NOT NULL,
-    was_tie_keys bigint[] NOT NULL,
-    rank_keys bigint[] NOT NULL,
-    tie_keys bigint[] NOT NULL
-)
-WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', toast_tuple_target='8160');
-ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN ranking_ids SET STORAGE EXTERNAL;
-ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN user_ids SET STORAGE EXTERNAL;
-ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN was_rank_keys SET STORAGE EXTERNAL;
-ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN was_tie_keys SET STORAGE EXTERNAL;
-ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN rank_keys SET STORAGE EXTERNAL;
-ALTER TABLE ONLY centile_store.batch_log ALTER COLUMN tie_keys SET STORAGE EXTERNAL;
-
-COMMENT ON TABLE centile_store.batch_log IS 'The entries that each batch of a lane changed, with their keys before and after. Maintenance deletes old rows, but keeps the newest of each lane. A rank index that needs a deleted row reloads.';
-
-COMMENT ON COLUMN centile_store.batch_log.changes IS 'Number of elements of each array.';
-
-COMMENT ON COLUMN centile_store.batch_log.ranking_ids IS 'The ranking of each changed entry. NULL in the first element of an act on a player: this element only names the player.';
-
-COMMENT ON COLUMN centile_store.batch_log.was_rank_keys IS 'NULL for a new entry.';
-
-COMMENT ON COLUMN centile_store.batch_log.rank_keys IS 'NULL for a removed entry.';
 
 CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,
@@ -7977,6 +8323,9 @@ ALTER TABLE ONLY centile_store.api_keys
 
 ALTER TABLE ONLY centile_store.applied_objects
     ADD CONSTRAINT applied_objects_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY centile_store.applied
+    ADD CONSTRAINT applied_pkey PRIMARY KEY (board_id, lane, batch);
 
 ALTER TABLE ONLY centile_store.applied_sql
     ADD CONSTRAINT applied_sql_pkey PRIMARY KEY (one_row);
@@ -8212,6 +8561,9 @@ GRANT ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) TO cen
 REVOKE ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) TO centile_service;
 
+REVOKE ALL ON PROCEDURE centile.apply(IN p_board text) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile.apply(IN p_board text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
@@ -8390,8 +8742,11 @@ GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode tex
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.version_text(p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.version_text(p_batches bigint[]) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
 
@@ -8416,8 +8771,20 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.apply_changes(p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.apply_board(p_board_id integer, p_limit integer, p_until bigint[], p_waits boolean, OUT until bigint[], OUT is_done boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.apply_board(p_board_id integer, p_limit integer, p_until bigint[], p_waits boolean, OUT until bigint[], OUT is_done boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.apply_changes(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.apply_changes(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smallint, p_applied bigint, p_newest bigint, p_limit integer, OUT batch bigint, OUT changes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smallint, p_applied bigint, p_newest bigint, p_limit integer, OUT batch bigint, OUT changes bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
@@ -8466,8 +8833,8 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -8483,6 +8850,9 @@ GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.boards_behind() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.boards_behind() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.key_min() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_min() TO centile_service;
@@ -8517,8 +8887,8 @@ GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallin
 REVOKE ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_numbers integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_numbers integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;
@@ -8670,8 +9040,8 @@ GRANT ALL ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolea
 REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.key_max() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_max() TO centile_service;
@@ -8693,6 +9063,9 @@ GRANT ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds t
 
 REVOKE ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.segment_members TO centile_service;
 
@@ -8723,6 +9096,9 @@ GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint,
 REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) TO centile_service;
 
@@ -8744,6 +9120,9 @@ GRANT ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_re
 REVOKE ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lock_buckets(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_buckets(p_board_id integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.lock_for_opening(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_for_opening(p_board_id integer) TO centile_service;
 
@@ -8755,6 +9134,9 @@ GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout in
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.logged_batches(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.logged_batches(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint, OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
@@ -8876,6 +9258,9 @@ GRANT ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was by
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
 
@@ -8978,6 +9363,9 @@ GRANT ALL ON FUNCTION centile_store.try_combining_lock() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.try_index_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.unapplied(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.unapplied(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) TO centile_service;
 
@@ -9015,6 +9403,13 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_ser
 
 GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
 GRANT SELECT ON TABLE centile.api_keys TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.applied TO centile_service;
+
+GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_log TO centile_service;
+
+GRANT SELECT ON TABLE centile.apply_lag TO centile_reader;
+GRANT SELECT ON TABLE centile.apply_lag TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.archive_differences TO centile_service;
 
@@ -9123,8 +9518,6 @@ GRANT SELECT ON TABLE centile_store.applied_sql TO centile_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.attribute_moves TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.attribute_values TO centile_service;
-
-GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_log TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 

@@ -22,7 +22,7 @@ use crate::{
         settings::{ReplicaSettings, Settings},
     },
     ranking::{Rankings, reads::Reads},
-    scoring::{accepted::AcceptedScores, writer::Writers},
+    scoring::{accepted::AcceptedScores, applier, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},
     store::Store,
     telemetry::{self, recent},
@@ -86,9 +86,9 @@ impl Instance {
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
         let boards = Arc::new(Boards::new(store.clone(), settings.pool_wait));
-        let rankings = |store| {
+        let rankings = |read| {
             let (memory, timeout) = (settings.index_memory, settings.pool_wait);
-            Arc::new(Rankings::new(store, cache.clone(), memory, timeout, &background))
+            Arc::new(Rankings::new(read, store.clone(), cache.clone(), memory, timeout, &background))
         };
         let replica = settings.replica.as_ref().map(|ReplicaSettings { url, max_lag }| {
             let on_replica = Settings { database_url: url.clone(), ..settings.clone() };
@@ -104,6 +104,7 @@ impl Instance {
             None => Reads::primary(Arc::clone(&rankings)),
         });
         let accepted = settings.maintenance_every.map(|_| Arc::<AcceptedScores>::default());
+        background.spawn(applier::run(store.clone()));
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Arc::new(Writers::new(store.clone(), acknowledged, accepted.clone(), wait));
         let idle = Arc::clone(&writers);
@@ -186,10 +187,13 @@ impl Instance {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Writes the accepted scores, stops the background work and closes the connections.
+    /// Writes the accepted scores, applies their batches unless another session does, stops the background work and closes the connections.
     pub async fn shut_down(&self) {
         self.background.stop().await;
         self.writers.shut_down().await;
+        if let Err(error) = applier::apply_all(&self.store).await {
+            tracing::warn!(%error, "the last batches could not be applied");
+        }
         self.reads.close().await;
         self.store.close().await;
     }

@@ -303,6 +303,8 @@ fn describe() {
     for (name, text) in [
         ("centile_periods_due", "Periods that have ended and are not closed."),
         ("centile_oldest_due_age_seconds", "Time since the end of the oldest period that is due."),
+        ("centile_rankings_damaged", "Open rankings whose bucket rows are damaged."),
+        ("centile_unapplied_age_seconds", "Age of the oldest batch that is not applied to bucket rows."),
         ("centile_windows_missing", "Current rolling windows that are not filled yet."),
         ("centile_closings_unfinished", "Periods with a cut-off that are not closed."),
         ("centile_archive_differences", "Players whose live entry differed from the ledger, over all archives."),

@@ -29,6 +29,12 @@ BEGIN
         EXECUTE format('CREATE TABLE centile_store.%1$I (LIKE centile_lanes.%2$I INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY LIST (%3$s)',
             v_table, v_table || '_0', CASE v_table WHEN 'users' THEN format('(lane_hash %% %s)', current_setting('centile.lanes')) ELSE 'lane' END);
     END LOOP;
+    -- Every batch is applied in its own transaction (every_server/advance_lane.sql).
+    DROP TABLE centile_store.applied CASCADE;
+    CREATE VIEW centile_store.applied AS SELECT l.board_id, l.lane, l.batch FROM centile_store.board_lanes l;
+    CREATE RULE keep_insert AS ON INSERT TO centile_store.applied DO INSTEAD NOTHING;
+    CREATE RULE keep_update AS ON UPDATE TO centile_store.applied DO INSTEAD NOTHING;
+    CREATE RULE keep_delete AS ON DELETE TO centile_store.applied DO INSTEAD NOTHING;
     -- The rows of each bucket under the name that functions use.
     FOR v_bucket IN 0..99 LOOP
         EXECUTE format('CREATE VIEW centile_store.leaderboard_bucket_%s AS SELECT * FROM centile_store.leaderboard_bucket WHERE bucket = %s',

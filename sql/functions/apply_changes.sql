@@ -1,8 +1,9 @@
 -- Changes a lane's bucket rows and counts to match changed entries. Each entry occurs once. The keys
--- before are NULL for a new entry, the keys after for a deleted one. The caller holds the locks that
--- centile_store.write_entries names.
+-- before are NULL for a new entry, the keys after for a deleted one. p_batch: the new
+-- revision of changed counts; NULL keeps the old one. Skips damaged and released rankings. The caller
+-- holds the bucket lock (centile_store.lock_buckets), or no other session uses the rankings.
 CREATE OR REPLACE FUNCTION centile_store.apply_changes(
-    p_lane smallint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
+    p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -16,13 +17,14 @@ DECLARE
 BEGIN
     -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its number.
     WITH layout AS MATERIALIZED (
-        SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g WHERE g.id = ANY (p_rankings)
+        SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
+        WHERE g.id = ANY (p_rankings) AND g.released_at IS NULL AND g.damaged_at IS NULL
     ), change AS (
         SELECT c.*, l.buckets, l.low_rank_keys,
                width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
         FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY
             AS c (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key, n)
-        LEFT JOIN layout l ON l.id = c.ranking_id
+        JOIN layout l ON l.id = c.ranking_id
         WHERE c.was_rank_key IS DISTINCT FROM c.rank_key OR c.was_tie_key IS DISTINCT FROM c.tie_key
         OFFSET 0
     ), placed AS MATERIALIZED (
@@ -52,7 +54,6 @@ BEGIN
                       FROM step s WHERE s.step > 1 GROUP BY p_rankings[s.n], s.bucket) c
                 WHERE c.change <> 0) c;
     v_missing := v_steps.without_bucket;
-
     -- PostgreSQL finds an element directly only in an array without NULLs.
     p_was_keys := array_replace(p_was_keys, NULL, 0);
     p_was_ties := array_replace(p_was_ties, NULL, 0);
@@ -70,10 +71,10 @@ BEGIN
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
     IF v_steps.count_rankings IS NOT NULL THEN
-        PERFORM centile_store.change_counts(p_lane, v_steps.count_rankings, v_steps.count_buckets, v_steps.count_changes);
+        PERFORM centile_store.change_counts(p_lane, p_batch, v_steps.count_rankings, v_steps.count_buckets, v_steps.count_changes);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.apply_changes(smallint, bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
-'Changes bucket rows and bucket counts of a lane after entries have changed. Example: SELECT centile_store.apply_changes(0::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.apply_changes(smallint, bigint, bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
+'Changes bucket rows and bucket counts of a lane after entries have changed. Example: SELECT centile_store.apply_changes(0::smallint, NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';

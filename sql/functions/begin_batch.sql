@@ -2,11 +2,12 @@
 -- for a batch. commit_batch writes only if lane, structure and server are then the same.
 -- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
--- A period that accepts no more events has no ranking.
+-- A period that accepts no more events has no ranking. unapplied_seconds: the age of the oldest batch
+-- of the lane that is not applied.
 -- member_*, segment_*: see centile_store.segment_state.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
-    OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz,
+    OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz, OUT unapplied_seconds double precision,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
     OUT period_rankings bigint[],
     OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamptz[],
@@ -25,6 +26,10 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
     SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    unapplied_seconds := (SELECT extract(epoch FROM pg_catalog.now() - c.written_at) FROM centile_store.batch_log c
+                     WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > coalesce((
+                         SELECT a.batch FROM centile_store.applied a WHERE a.board_id = p_board_id AND a.lane = p_lane ORDER BY a.batch DESC LIMIT 1), 0)
+                     ORDER BY c.batch LIMIT 1);
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := CASE WHEN p_times IS NULL AND v_last_at > now + interval '5 seconds' THEN centile_store.time_of_cut_off(p_board_id, v_last_at) ELSE greatest(now, v_last_at) END;

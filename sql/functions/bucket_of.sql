@@ -14,7 +14,8 @@ DECLARE
     v_user_keys bigint[];
 BEGIN
     SELECT g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys INTO v_buckets, v_rank_keys, v_tie_keys, v_user_keys
-    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.damaged_at IS NULL;
+    PERFORM centile_store.refuse_damaged(p_ranking_id) WHERE v_buckets IS NULL;
     place := width_bucket(p_rank_key, v_rank_keys);
     WHILE v_rank_keys[place] = p_rank_key AND (v_tie_keys[place], v_user_keys[place]) > (p_tie_key, p_user_key) LOOP
         place := place - 1;

@@ -1,5 +1,5 @@
--- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine, entries
--- with their bucket rows and counts, lane. If the state behind these decisions has changed, writes
+-- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine, entries,
+-- lane and log. If the state behind these decisions has changed, writes
 -- nothing and returns a row of NULLs, or raises 40001 if entries have moved; the caller retries.
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
@@ -66,7 +66,6 @@ BEGIN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros);
-    PERFORM centile_store.apply_changes(p_lane, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
 END
 $$;

@@ -1,4 +1,4 @@
--- Every change of a lane's counts raises its revision. Epoch, layout and revisions together identify
+-- The batch that last changed the counts of each lane. Epoch, layout and revisions together identify
 -- the counts. On a cluster (sql/cluster), a lane without scores in the ranking has no row, and gets 0.
 CREATE OR REPLACE FUNCTION centile_store.count_revisions(p_ranking_id bigint, p_lanes integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE

@@ -1,5 +1,6 @@
 -- The buckets begin where those of the last period of the same kind and segment with bounds do,
--- otherwise at the board's layout bounds. Without either, one bucket has all keys.
+-- otherwise at the board's layout bounds. Without either, one bucket has all keys. The table of the
+-- first bucket depends on the period's id, so that small rankings spread over the tables.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -24,8 +25,9 @@ BEGIN
                           -- negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, p_period_id, v_board.lanes, ARRAY(SELECT ((p_period_id + n) % 100)::smallint FROM generate_series(0, 99) AS n ORDER BY n),
+           centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e

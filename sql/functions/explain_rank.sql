@@ -11,7 +11,7 @@ DECLARE
     v_total   numeric := 0;
 BEGIN
     SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
-    IF NOT EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
+    IF (SELECT k.rank_key FROM centile_store.applied_key(v_source.ranking_id, v_user_id) k) IS NULL
             AND NOT EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
             USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);

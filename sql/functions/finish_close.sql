@@ -21,6 +21,8 @@ BEGIN
                 WHERE b.id = v_period.board_id);
     -- Before all locks, because it reads two archives. Snapshots and segments have no message.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Before the other locks: a session that applies many batches may hold this one for seconds.
+    PERFORM centile_store.lock_buckets(v_period.board_id);
     -- Prevents name changes, because the top must not keep the name of an erased player. Comes before
     -- the structure lock, so that writers of the board do not wait for a name change.
     PERFORM FROM centile_store.profile_revision FOR SHARE;

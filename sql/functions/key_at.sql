@@ -13,6 +13,7 @@ BEGIN
     IF v_players IS NULL OR p_position < 1 THEN
         RETURN;
     END IF;
+    PERFORM centile_store.refuse_damaged(p_ranking_id);
     WHILE v_left > v_players[v_place] LOOP
         v_left := v_left - v_players[v_place];
         v_place := v_place - 1;

@@ -11,11 +11,11 @@ BEGIN
     SELECT b.ties = 'shared' INTO v_is_shared
     FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id;
     WITH local AS MATERIALIZED (
-        SELECT l.user_id, l.rank_key, l.tie_key, row_number() OVER best AS place,
+        SELECT w.id AS user_id, l.rank_key, l.tie_key, row_number() OVER best AS place,
                CASE WHEN v_is_shared THEN rank() OVER (ORDER BY l.rank_key DESC) ELSE row_number() OVER best END AS local_rank
         FROM unnest(p_user_ids) AS w (id)
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = w.id LIMIT 1) l
-        WINDOW best AS (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+        JOIN LATERAL centile_store.applied_key(p_ranking_id, w.id) l ON l.rank_key IS NOT NULL
+        WINDOW best AS (ORDER BY l.rank_key DESC, l.tie_key DESC, w.id)
     ), page AS MATERIALIZED (
         SELECT CASE WHEN p_around IS NOT NULL THEN (SELECT l.place FROM local l WHERE l.user_id = p_around) - p_limit
                     WHEN p_after IS NOT NULL THEN 1 + (

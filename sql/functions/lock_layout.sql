@@ -1,11 +1,10 @@
--- Locks the structure of a ranking's board to change the layout. NULL if the layout has changed, or
--- the ranking is no longer its period's.
+-- Takes the bucket lock of the ranking's board, to change the layout. NULL if the layout has changed, or
+-- the ranking is damaged or no longer its period's.
 CREATE OR REPLACE FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[])
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    -- Running batches start again after this lock, so call this only to change the layout.
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    PERFORM centile_store.lock_buckets(g.board_id) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
     IF FOUND THEN
         SELECT g.buckets, ARRAY(
                    SELECT (u.rank_key, u.tie_key, u.user_key)::centile_store.rank_key
@@ -13,7 +12,7 @@ BEGIN
                    ORDER BY u.place)
         INTO buckets, bounds
         FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-        WHERE g.id = p_ranking_id AND g.layout = p_layout;
+        WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.damaged_at IS NULL;
     END IF;
 END
 $$;

@@ -1,5 +1,5 @@
 -- Writers share the lock, and name their lane: on a cluster (sql/cluster), it must be on this server.
--- A session that opens periods or changes a layout holds it exclusively. The lock lasts to the end of
+-- A session that changes a board, its periods or its current rankings holds it exclusively. The lock lasts to the end of
 -- the transaction. No session upgrades from shared to exclusive.
 CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE

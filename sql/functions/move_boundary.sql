@@ -60,7 +60,7 @@ BEGIN
         WHEN p_from = 100 THEN centile_store.highest_key(centile_store.key_max())
         ELSE v_layout.bounds[p_from + 1] END;
     PERFORM centile_store.set_layout(p_ranking_id, v_layout.buckets, v_layout.bounds);
-    PERFORM centile_store.change_counts(m.lane, ARRAY[p_ranking_id, p_ranking_id],
+    PERFORM centile_store.change_counts(m.lane, NULL, ARRAY[p_ranking_id, p_ranking_id],
         ARRAY[v_layout.buckets[p_from], v_layout.buckets[p_to]], ARRAY[-m.rows, m.rows])
     FROM unnest(v_moved.lanes, v_moved.rows_by_lane) AS m (lane, rows);
     RETURN v_moved.rows;

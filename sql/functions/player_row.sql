@@ -7,13 +7,13 @@ AS $$
     SELECT p.position,
            CASE WHEN b.ties = 'shared' THEN 1 + centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)) ELSE p.position END,
            p.players - CASE WHEN b.ties = 'shared' THEN centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key)) ELSE p.position END,
-           u.external_id, u.name, u.avatar, l.score, l.reached_at, l.rank_key, l.tie_key
+           u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key), l.rank_key, l.tie_key
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
-    JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    JOIN centile_store.users u ON u.id = l.user_id
+    JOIN centile_store.users u ON u.id = p_user_id
+    JOIN LATERAL centile_store.applied_key(g.id, u.id) l ON l.rank_key IS NOT NULL
     CROSS JOIN LATERAL (
-        SELECT 1 + centile_store.count_above(g.id, (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) AS position,
+        SELECT 1 + centile_store.count_above(g.id, (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key) AS position,
                centile_store.player_count(g.id) AS players) p
     WHERE g.id = p_ranking_id
 $$;

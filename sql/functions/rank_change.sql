@@ -5,22 +5,22 @@ CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_perio
     OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint)
 LANGUAGE sql STABLE
 AS $$
-    SELECT CASE WHEN l.user_id IS NOT NULL THEN
+    SELECT CASE WHEN l.rank_key IS NOT NULL THEN
                1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(l.rank_key)
-                   ELSE (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key END) END,
+                   ELSE (l.rank_key, l.tie_key, -p_user_id)::centile_store.rank_key END) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
                1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(p_was_rank_key)
                    ELSE (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key END)
                -- A player does not stand above their own earlier key.
-               - CASE WHEN l.user_id IS NULL THEN 0
+               - CASE WHEN l.rank_key IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END,
-           l.score, CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
+           centile.rank_key(l.rank_key, b.score_order), CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
-    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
+    CROSS JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l
     WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
       AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END) AND p.segment = ''
 $$;

@@ -4,7 +4,7 @@ RETURNS TABLE (what text, statement text)
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_of     text := format('FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', p_ranking_id, p_user_id);
+    v_of     text := format('FROM centile_store.applied_key(%s, %s) l', p_ranking_id, p_user_id);
     v_own    centile_store.rank_key;
     v_key    centile_store.rank_key;
     v_bucket record;
@@ -25,7 +25,7 @@ BEGIN
             ('score', 'SELECT a.score ' || v_of), ('rank', 'SELECT a.rank ' || v_of), ('position', 'SELECT a."position" ' || v_of);
         RETURN;
     END IF;
-    SELECT l.rank_key, l.tie_key, -l.user_id INTO v_own FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
+    SELECT l.rank_key, l.tie_key, -p_user_id INTO v_own FROM centile_store.applied_key(p_ranking_id, p_user_id) l;
     -- Where equal scores share a rank, the greatest key of the score stands for all of them.
     v_key := (SELECT CASE b.ties WHEN 'shared' THEN centile_store.highest_key(v_own.rank_key) ELSE v_own END
               FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id);
@@ -34,8 +34,8 @@ BEGIN
     RETURN QUERY VALUES
         ('ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.ranking_id = %s', p_ranking_id)),
         ('version', format('SELECT centile.version_of(%s)', p_ranking_id)),
-        ('score', 'SELECT l.score ' || v_of),
-        ('rank key, tie key, user key', 'SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) ' || v_of),
+        ('score', format('SELECT centile.rank_key(l.rank_key, b.score_order) FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id CROSS JOIN LATERAL centile_store.applied_key(g.id, %s) l WHERE g.id = %s', p_user_id, p_ranking_id)),
+        ('rank key, tie key, user key', 'SELECT concat_ws('', '', l.rank_key, l.tie_key, ' || -p_user_id || ') ' || v_of),
         ('ties', format('SELECT b.ties FROM centile_store.boards b JOIN centile_store.rankings g ON g.board_id = b.id WHERE g.id = %s', p_ranking_id)),
         ('bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
         ('place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),

@@ -6,7 +6,7 @@ RETURNS TABLE (epoch text, batches bigint[], players bigint, revision bigint)
 LANGUAGE sql STABLE
 AS $$
     SELECT centile.epoch(),
-           centile_store.lane_batches(g.board_id, g.lanes),
+           centile_store.applied_batches(g.board_id, g.lanes),
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p

@@ -8,6 +8,7 @@ BEGIN
     IF v_board_id IS NULL THEN
         RETURN false;
     END IF;
+    PERFORM centile_store.lock_buckets(v_board_id);
     PERFORM centile_store.lock_structure(v_board_id, true);
     PERFORM centile_store.release_windows(v_board_id);
     RETURN true;

@@ -1,6 +1,6 @@
 -- Releases windows that ended five minutes ago and are not archived, so that readers can finish
 -- paging. Also releases windows of lengths that the board no longer keeps, and with p_all every
--- window. The caller holds the board's structure lock exclusively.
+-- window. The caller holds the board's bucket lock, and its structure lock exclusively.
 CREATE OR REPLACE FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

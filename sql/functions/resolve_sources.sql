@@ -1,13 +1,14 @@
 -- The periods that the sources of a combined board name now, all in the snapshot of the calling
 -- statement. A source that cannot be read has a problem. is_final: the period has ended and is closed,
--- or had no scores. A period without scores has neither archive nor ranking, and no version.
+-- or had no scores. A period without scores has neither archive
+-- nor ranking, and no version. version: of the last batches, because a combined board reads entries.
 CREATE OR REPLACE FUNCTION centile_store.resolve_sources(p_board_id integer)
 RETURNS TABLE (place smallint, board_id integer, board text, period text, weight integer, version text, is_final boolean,
                archive text, ranking_id bigint, problem text)
 LANGUAGE sql STABLE
 AS $$
     SELECT s.place, b.id, b.slug, coalesce(CASE r.kind WHEN 'all_time' THEN r.kind ELSE r.kind || ':' || r.label END, s.period), s.weight,
-           CASE WHEN r.ranking_id IS NOT NULL THEN centile.version_of(r.ranking_id)
+           CASE WHEN r.ranking_id IS NOT NULL THEN centile_store.version_text(centile_store.lane_batches(b.id, b.lanes))
                 WHEN r.archive_revision IS NOT NULL THEN concat_ws('.', centile.epoch(), 'a' || r.period_id, r.archive_revision) END,
            coalesce(r.archive_revision IS NOT NULL OR (r.period_id IS NULL AND r.ends_at <= statement_timestamp()), false),
            (SELECT a.archive_name FROM centile_store.archive_of(r.period_id) a WHERE r.archive_revision IS NOT NULL),

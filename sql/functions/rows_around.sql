@@ -5,10 +5,10 @@ AS $$
     SELECT o.position + n.step, coalesce(o.position + n.first_equal, n.better + 1), n.user_id, n.user_name, n.avatar, n.score, n.reached_at
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
-    JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key OFFSET 0) k
+    JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l ON l.rank_key IS NOT NULL
+    CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -p_user_id)::centile_store.rank_key AS key OFFSET 0) k
     CROSS JOIN LATERAL (SELECT 1 + centile_store.count_above(g.id, k.key) AS position OFFSET 0) o
-    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
+    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -p_user_id) s
     CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around) n
     WHERE g.id = p_ranking_id
 $$;

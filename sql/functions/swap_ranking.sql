@@ -2,7 +2,7 @@
 -- exclusive structure lock; returns 0 if the period had none. NULL if there are more than p_limit
 -- rows: catch up first. Raises lanes whose rows lag behind p_batches and p_times, which come from
 -- the ledger, or behind the log. Then raises the batch of every lane: the new ranking may differ
--- from the old one, and no version may mean two states.
+-- from the old one, and no version may mean two states. These batches count as applied.
 CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
     p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS bigint
@@ -13,7 +13,11 @@ DECLARE
     v_period centile_store.periods;
     v_end    bigint;
 BEGIN
+    -- Apply most of the log before writers have to wait.
+    PERFORM centile_store.lock_buckets(g.board_id) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    WHILE NOT (SELECT a.is_done FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.apply_board(g.board_id) a WHERE g.id = p_ranking_id) LOOP END LOOP;
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    WHILE NOT (SELECT a.is_done FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.apply_board(g.board_id) a WHERE g.id = p_ranking_id) LOOP END LOOP;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
     IF NOT FOUND OR v_period.state = 'closed' OR v_period.ranking_id = p_ranking_id THEN
@@ -47,6 +51,12 @@ BEGIN
     PERFORM centile_store.advance_lane(x.newest, (x.newest).last_at)
     FROM (SELECT DISTINCT ON (l.lane) l AS newest FROM centile_store.board_lanes l
           WHERE l.board_id = v_period.board_id ORDER BY l.lane, l.batch DESC) x;
+    DELETE FROM centile_store.applied a WHERE a.board_id = v_period.board_id;
+    INSERT INTO centile_store.applied (board_id, lane, batch)
+    SELECT l.board_id, l.lane, max(l.batch) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id GROUP BY l.board_id, l.lane;
+    -- The counts of the new ranking have no batch as revision yet.
+    UPDATE centile_store.bucket_counts c SET revision = a.batch
+    FROM centile_store.applied a WHERE c.ranking_id = p_ranking_id AND a.board_id = v_period.board_id AND a.lane = c.lane;
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;

@@ -18,6 +18,7 @@ DECLARE
     v_new   centile_store.boards;
     v_was   jsonb;
 BEGIN
+    PERFORM centile_store.lock_buckets(v_board.id);
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);

@@ -5,7 +5,9 @@ CREATE OR REPLACE FUNCTION centile_store.write_act(
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    PERFORM centile_store.place_entries(p_lane.lane, p_changes);
+    PERFORM centile_store.write_entries(p_lane.lane, (SELECT b.score_order FROM centile_store.boards b WHERE b.id = p_lane.board_id),
+        array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), NULL, array_agg(c.rank_key), array_agg(c.tie_key), array_agg(c.only_zeros))
+    FROM unnest(p_changes) c HAVING count(*) > 0;
     -- The first element names the player, even if no entry changes.
     PERFORM centile_store.advance_lane(p_lane, p_at,
         NULL::bigint || array_agg(c.ranking_id), p_user_id || array_agg(c.user_id),

@@ -28,6 +28,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
         ("centile_released_rankings", upkeep.released_rankings),
         ("centile_outbox_waiting", upkeep.outbox_waiting),
         ("centile_quarantine_waiting", upkeep.quarantine_waiting),
+        ("centile_rankings_damaged", upkeep.rankings_damaged),
     ] {
         gauge!(name).set(value as f64);
     }
@@ -65,6 +66,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
         counter!("centile_shared_cache_failures_total", "reason" => reason).absolute(count);
     }
     gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
+    gauge!("centile_unapplied_age_seconds").set(upkeep.unapplied_age_seconds);
     gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
     let combined = instance.store.combined(None).await?;
     Ok(handle.render() + &index_numbers(instance) + &replica_numbers(instance) + &combination_numbers(&combined))

@@ -6,6 +6,7 @@ use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     Error, Result,
@@ -14,7 +15,7 @@ use crate::{
     model::board::Board,
     rules::{EventSource, Refusal},
     scoring::{
-        lane_of,
+        applier, lane_of,
         write::{self, Answer, Submitted},
     },
     store::Store,
@@ -34,6 +35,7 @@ pub(super) struct Lanes {
     queues: BTreeMap<i16, (Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
     tasks: JoinSet<Result<()>>,
     shared: Arc<Shared>,
+    applying: AbortOnDropHandle<()>,
 }
 
 /// State shared by the tasks.
@@ -67,7 +69,8 @@ impl Lanes {
             (lane, (Vec::new(), sender))
         };
         let queues = (0..board.lanes).map(&mut start).collect();
-        Self { board: Arc::clone(board), batch_size, queues, tasks, shared }
+        let applying = AbortOnDropHandle::new(tokio::spawn(applier::run(store.clone())));
+        Self { board: Arc::clone(board), batch_size, queues, tasks, shared, applying }
     }
 
     /// Queues lines whose players, partitions and periods exist.
@@ -87,7 +90,7 @@ impl Lanes {
         Ok(true)
     }
 
-    /// Writes the remaining lines, and rebalances the board. Returns the error of a failed lane.
+    /// Writes the remaining lines, applies their batches and rebalances the board. Returns the error of a failed lane.
     pub(super) async fn finish(mut self) -> Result<()> {
         for (waiting, sender) in self.queues.into_values() {
             // Sending fails when the lane has failed; its error is collected next.
@@ -98,7 +101,9 @@ impl Lanes {
             let ended = ended.unwrap_or_else(|error| Err(Error::Internal(format!("a lane's task ended: {error}"))));
             result = result.and(ended);
         }
+        drop(self.applying);
         result?;
+        self.shared.store.apply(self.board.id, true).await?;
         rebalance::rebalance_board(&self.shared.store, self.board.id).await.map(drop)
     }
 }

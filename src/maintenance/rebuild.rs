@@ -109,6 +109,22 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
     Ok(periods.into_iter().filter(|period| period.ranking_id.is_some()).map(OpenPeriod).collect())
 }
 
+/// Rebuilds the periods whose rankings are marked as damaged. Logs each.
+pub(crate) async fn rebuild_damaged(store: &Store) -> Result<()> {
+    for period_id in store.damaged_periods().await? {
+        for period in store.verifiable_periods(None, Some(period_id)).await?.into_iter().map(OpenPeriod) {
+            let act = Act::new("maintenance".parse()?, Some("bucket rows did not match the log".to_owned()))?;
+            match rebuild(store, &period, &act, |_| ()).await {
+                Ok(Rebuilt { board, period, .. }) => tracing::warn!(board, period, "a damaged ranking was rebuilt"),
+                // Another instance rebuilds it.
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => tracing::error!(period = period.name(), %error, "a damaged ranking could not be rebuilt"),
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Rebuilds a period, and reports each step.
 ///
 /// Returns [`Error::Conflict`] when the period is closed meanwhile, or another process is
@@ -122,7 +138,7 @@ pub async fn rebuild(
     let begin = Instant::now();
     let mut rebuilder = store.rebuilder(period.board_id, period.period_id).await?;
     rebuilder.read_lanes().await?;
-    let (players, before) = build(&mut rebuilder, Some(act), &mut report).await?;
+    let (players, before) = build(store, &mut rebuilder, Some(act), &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
     let kept = rebalance::rebalance(store, after).await?;
@@ -137,6 +153,7 @@ pub async fn rebuild(
 ///
 /// `act` is recorded in the audit log.
 pub(crate) async fn build(
+    store: &Store,
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
     report: &mut impl FnMut(Step),
@@ -145,18 +162,26 @@ pub(crate) async fn build(
     let players = rebuilder.fill_buckets().await?;
     report(Step::LaidOut(players));
     let most = if act.is_some() { i32::MAX } else { WINDOW_SWAP_ROWS };
-    Ok((players, swap(rebuilder, act, most, report).await?))
+    Ok((players, swap(store, rebuilder, act, most, report).await?))
 }
 
 /// Catches up until few enough rows remain to apply while writers wait, then swaps the rankings.
 ///
 /// If scores arrive faster than rounds get shorter, the limit grows up to `most`, and writers wait
 /// longer.
-async fn swap(rebuilder: &mut Rebuilder, act: Option<&Act>, most: i32, report: &mut impl FnMut(Step)) -> Result<i64> {
+async fn swap(
+    store: &Store,
+    rebuilder: &mut Rebuilder,
+    act: Option<&Act>,
+    most: i32,
+    report: &mut impl FnMut(Step),
+) -> Result<i64> {
     let (mut limit, mut fewest, mut retries) = (SWAP_ROWS, u64::MAX, STALLED_ROUNDS);
     loop {
         let players = rebuilder.catch_up().await?;
         report(Step::CaughtUp(players));
+        // The swap applies the rest in one transaction, which no reader sees before its end.
+        store.apply(rebuilder.board_id, true).await?;
         if let Some(before) = rebuilder.swap(limit, act).await? {
             return Ok(before);
         }

@@ -14,6 +14,7 @@ use crate::{
     delivery::outbox,
     maintenance::{
         rebalance::{self, Rebalancer},
+        rebuild,
         verify::{self, CountFindings},
         window::{self, Prepared},
     },
@@ -54,7 +55,7 @@ impl Scheduler {
 
     /// Starts the background work: every ten minutes, maintains the ledger, freezes its ended months,
     /// and finishes erasures; at the interval `every`, moves players to other segments, delivers
-    /// messages, checks counts, prepares rolling windows, closes due periods, removes rows of released
+    /// messages, checks counts, prepares rolling windows, rebuilds damaged rankings, closes due periods, removes rows of released
     /// rankings, computes combined boards, and rebalances, which may also start earlier.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
@@ -84,6 +85,9 @@ impl Scheduler {
                 }
             })
             .await
+        });
+        self.repeat(background, every, "damaged rankings could not be rebuilt", |this| async move {
+            rebuild::rebuild_damaged(&this.rankings.store).await
         });
         self.repeat(background, every, "periods could not be closed", |this| async move {
             let Rankings { store, cache, .. } = &*this.rankings;

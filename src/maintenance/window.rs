@@ -74,7 +74,7 @@ async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<FilledWi
         Err(Error::Conflict { .. }) => return Ok(None),
         rebuilder => rebuilder?,
     };
-    let (players, _) = rebuild::build(&mut rebuilder, None, &mut |_| ()).await?;
+    let (players, _) = rebuild::build(store, &mut rebuilder, None, &mut |_| ()).await?;
     let limited = rebuilder.limited_sums().await?;
     rebuilder.end().await;
     Ok(Some(FilledWindow { players, limited, time: begin.elapsed() }))

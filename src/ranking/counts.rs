@@ -45,7 +45,7 @@ impl CountsCache {
         if let Some(known) = self.0.get(&ranking.ranking_id) {
             return Ok(Some(known));
         }
-        let Some(version) = rankings.store.counts_version(ranking).await? else { return Ok(None) };
+        let Some(version) = rankings.primary.counts_version(ranking).await? else { return Ok(None) };
         let Some(counts) = cached(&rankings.cache, ranking.ranking_id, &version).await else { return Ok(None) };
         let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
         self.0.insert(ranking.ranking_id, Arc::clone(&known));

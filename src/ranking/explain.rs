@@ -16,5 +16,8 @@ pub async fn explain(
     user_id: &UserId,
     period: &PeriodSelector,
 ) -> Result<Vec<Step>> {
-    rankings.store.explain_rank(board.as_str(), user_id.as_str(), &period.to_string()).await
+    if let Some(board) = rankings.primary.board(board).await? {
+        rankings.indexes.apply(board.id).await?;
+    }
+    rankings.primary.explain_rank(board.as_str(), user_id.as_str(), &period.to_string()).await
 }

@@ -34,7 +34,7 @@ use crate::{
     Code, Error, Result,
     model::board::PeriodKind,
     ranking::{
-        batcher::{Answer, Batcher},
+        batcher::{Answer, Batcher, Work},
         index::RankKey,
         indexes::{
             board::{RoundResult, Slot},
@@ -70,6 +70,7 @@ const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Indexes {
     pub(super) store: Store,
+    primary: Store,
     pub(super) users: Users,
     /// Bytes that indexes and directory may take.
     memory: u64,
@@ -92,6 +93,15 @@ pub(crate) struct Indexes {
     /// work.
     thread: Option<Runtime>,
     runtime: Handle,
+}
+
+/// Applies the batches of a board.
+struct ApplyWork(Store, i32);
+
+impl Work<(), Result<()>> for ApplyWork {
+    async fn answer(&mut self, _: Vec<()>) -> Result<()> {
+        self.0.apply(self.1, true).await.map(drop)
+    }
 }
 
 /// Source of the answer to a read of an open period.
@@ -164,7 +174,13 @@ impl IndexStatus {
 impl Indexes {
     /// Creates an empty set. `memory` is the bound in bytes on indexes and directory; 0 turns them
     /// off.
-    pub(crate) fn new(store: Store, memory: u64, tasks: &TaskTracker, stopping: &CancellationToken) -> Arc<Self> {
+    pub(crate) fn new(
+        store: Store,
+        primary: Store,
+        memory: u64,
+        tasks: &TaskTracker,
+        stopping: &CancellationToken,
+    ) -> Arc<Self> {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         let thread = || Builder::new_multi_thread().worker_threads(1).thread_name("rounds").enable_all().build().ok();
         let thread = (memory > 0).then(thread).flatten();
@@ -172,6 +188,7 @@ impl Indexes {
         Arc::new_cyclic(|itself| Self {
             users: Users::new(store.clone(), bytes, runtime.clone(), tasks.clone()),
             store,
+            primary,
             memory,
             is_paused: AtomicBool::new(false),
             boards: RwLock::default(),
@@ -355,6 +372,22 @@ impl Indexes {
         }
     }
 
+    /// Applies all batches of a board that were committed before this call.
+    ///
+    /// Concurrent callers share a run that starts after they have called.
+    pub(super) async fn apply(&self, board_id: i32) -> Result<()> {
+        let board = self.board(board_id);
+        let applied = board.applies.ask((), || ApplyWork(self.primary.clone(), board_id));
+        match timeout(self.store.pool_wait(), applied).await {
+            Ok(Some(applied)) => applied,
+            Ok(None) => Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down")),
+            Err(_) => Err(Error::unavailable(
+                Code::Overloaded,
+                "the ranking is behind its scores, and no rank index can answer; retry",
+            )),
+        }
+    }
+
     /// Returns the indexes of a board.
     fn board(&self, board: i32) -> Arc<BoardIndexes> {
         if let Some(found) = self.boards().get(&board) {
@@ -362,7 +395,9 @@ impl Indexes {
         }
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let made = boards.entry(board).or_insert_with(|| {
-            Arc::new(BoardIndexes::new(board, Batcher::new(MAX_ROUNDS, self.runtime.clone(), self.tasks.clone())))
+            let batcher = || (self.runtime.clone(), self.tasks.clone());
+            let ((rounds, tasks), (applies, more)) = (batcher(), batcher());
+            Arc::new(BoardIndexes::new(board, Batcher::new(MAX_ROUNDS, rounds, tasks), Batcher::new(1, applies, more)))
         });
         Arc::clone(made)
     }

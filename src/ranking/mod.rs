@@ -46,6 +46,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Rankings {
     pub(crate) store: Store,
+    /// The primary, which answers by SQL: a replica cannot apply batches.
+    pub(crate) primary: Store,
     pub(crate) cache: Cache,
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) acknowledged: Arc<Acknowledged>,
@@ -63,12 +65,14 @@ impl Rankings {
     /// `timeout` limits the wait for another caller's read.
     pub(crate) fn new(
         store: Store,
+        primary: Store,
         cache: Cache,
         index_memory: u64,
         timeout: Duration,
         background: &Background,
     ) -> Self {
-        let indexes = Indexes::new(store.clone(), index_memory, &background.tasks, &background.stopping);
+        let indexes =
+            Indexes::new(store.clone(), primary.clone(), index_memory, &background.tasks, &background.stopping);
         if index_memory > 0 {
             background.spawn(Arc::clone(&indexes).maintain());
         }
@@ -77,6 +81,7 @@ impl Rankings {
         background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
         Self {
             store,
+            primary,
             cache,
             indexes,
             acknowledged,

@@ -26,6 +26,7 @@ use crate::{
     },
     rules::{Standing, reached_at},
     store::{
+        Store,
         index::StoredProfile,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{
@@ -79,12 +80,18 @@ impl Open<'_> {
         self.rankings.indexes.access(self.board.slug.as_str(), self.resolved, self.ranking, self.is_shared).await
     }
 
+    /// Applies all batches that were committed before this call; then SQL may answer.
+    pub(super) async fn applied(&self) -> Result<&Store> {
+        self.rankings.indexes.apply(self.ranking.board).await?;
+        Ok(&self.rankings.primary)
+    }
+
     /// Returns the state alone.
     pub(crate) async fn state(&self) -> Result<Option<RankingState>> {
         match self.access().await? {
             Access::Index(view) => Ok(view.read(Loaded::state)),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.ranking_state(self.resolved, self.ranking).await,
+            Access::Sql(_permit) => self.applied().await?.ranking_state(self.resolved, self.ranking).await,
         }
     }
 
@@ -93,7 +100,7 @@ impl Open<'_> {
         match self.access().await? {
             Access::Index(view) => self.rows(&view, limit, |_| from.max(1).unsigned_abs()).await,
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.page(self.resolved, self.ranking, from, limit).await,
+            Access::Sql(_permit) => self.applied().await?.page(self.resolved, self.ranking, from, limit).await,
         }
     }
 
@@ -113,7 +120,7 @@ impl Open<'_> {
                 self.rows(&view, limit, below).await
             }
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.page_after(self.resolved, self.ranking, key, limit).await,
+            Access::Sql(_permit) => self.applied().await?.page_after(self.resolved, self.ranking, key, limit).await,
         }
     }
 
@@ -143,7 +150,7 @@ impl Open<'_> {
         match access {
             Access::Index(view) => self.local_from(&view, group, part, limit).await,
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.local(self.resolved, self.ranking, group, part, limit).await,
+            Access::Sql(_permit) => self.applied().await?.local(self.resolved, self.ranking, group, part, limit).await,
         }
     }
 
@@ -237,7 +244,7 @@ impl Open<'_> {
                 (found.state, rows)
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.chosen(self.resolved, self.ranking, user_ids).await,
+            Access::Sql(_permit) => self.applied().await?.chosen(self.resolved, self.ranking, user_ids).await,
         }
     }
 
@@ -317,7 +324,7 @@ impl Open<'_> {
                 (loaded.state(revision), above + 1)
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.newcomer(self.resolved, self.ranking, score).await,
+            Access::Sql(_permit) => self.applied().await?.newcomer(self.resolved, self.ranking, score).await,
         }
     }
 
@@ -329,7 +336,7 @@ impl Open<'_> {
                 (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.distribution(self.resolved, self.ranking).await,
+            Access::Sql(_permit) => self.applied().await?.distribution(self.resolved, self.ranking).await,
         }
     }
 
@@ -340,7 +347,7 @@ impl Open<'_> {
                 Ok(view.read(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board))))
             }
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.tiers(self.resolved, self.ranking, &self.board.tiers).await,
+            Access::Sql(_permit) => self.applied().await?.tiers(self.resolved, self.ranking, &self.board.tiers).await,
         }
     }
 
@@ -436,7 +443,7 @@ pub(crate) async fn rank_changes(
             // until the statement ends.
             _permit => {
                 drop(found);
-                return rankings.store.rank_changes(board.id, standings).await;
+                return rank_changes_by_sql(rankings, board, standings).await;
             }
         }
     }
@@ -446,8 +453,13 @@ pub(crate) async fn rank_changes(
     };
     match standings.iter().map(change).collect() {
         Some(changes) => Ok(changes),
-        None => rankings.store.rank_changes(board.id, standings).await,
+        None => rank_changes_by_sql(rankings, board, standings).await,
     }
+}
+
+async fn rank_changes_by_sql(rankings: &Rankings, board: &Board, standings: &[&Standing]) -> Result<Vec<RankChange>> {
+    rankings.indexes.apply(board.id).await?;
+    rankings.primary.rank_changes(board.id, standings).await
 }
 
 async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<Access>> {

@@ -155,7 +155,14 @@ pub(crate) async fn snapshot(
     selector: &PeriodSelector,
 ) -> Result<(Header, Option<Snapshot>)> {
     let read = |resolved: Arc<ResolvedPeriod>, source| async move {
-        let found = rankings.store.snapshot(&resolved, source).await?;
+        let store = match source {
+            PeriodSource::Live(_) => {
+                rankings.indexes.apply(board.id).await?;
+                &rankings.primary
+            }
+            PeriodSource::Archive(_) => &rankings.store,
+        };
+        let found = store.snapshot(&resolved, source).await?;
         Ok(found.map(|(snapshot, state)| {
             let header = match state {
                 State::Live(state) => header(&resolved.period, &state),

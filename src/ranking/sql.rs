@@ -18,9 +18,11 @@ pub(super) async fn standing(
     let Open { rankings, resolved, ranking, .. } = *open;
     let known = rankings.counts.known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
-    let Some(found) = rankings.store.standing(resolved, ranking, user_id, around, version).await? else {
-        return Ok(None);
-    };
+    let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
+    if found.as_ref().is_some_and(|found| found.is_behind) {
+        found = open.applied().await?.standing(resolved, ranking, user_id, around, version).await?;
+    }
+    let Some(found) = found else { return Ok(None) };
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
@@ -50,7 +52,7 @@ pub(super) async fn standing(
 /// below, from one statement.
 pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
-    let found = open.rankings.store.live(open.resolved, open.ranking, limit, user_ids, around).await?;
+    let found = open.applied().await?.live(open.resolved, open.ranking, limit, user_ids, around).await?;
     let Some(found) = found else { return Ok(None) };
     let standings = found.standings.into_iter().map(|one| standing_of(open, one, &found.counts));
     Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))

@@ -1,6 +1,7 @@
 //! Submission, voiding, reset and history of scores.
 
 pub(crate) mod accepted;
+pub(crate) mod applier;
 pub(crate) mod quarantine;
 pub(crate) mod wait_estimate;
 pub(crate) mod write;

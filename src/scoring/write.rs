@@ -18,6 +18,10 @@ use crate::{
 /// Maximum attempts to write a batch.
 const MAX_ATTEMPTS: usize = 10;
 
+/// Maximum age of a batch that is not applied to bucket rows. Beyond it, live scores are refused; an
+/// import first applies the batches.
+const MAX_UNAPPLIED_SECONDS: f64 = 30.0;
+
 /// An event as the caller submitted it.
 #[derive(Debug, Clone, Copy)]
 pub struct Submitted<'a> {
@@ -105,6 +109,15 @@ impl Lane {
         for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
             let mut begun = session.begin_batch(source, &users, &pending).await?;
+            if begun.unapplied_seconds > MAX_UNAPPLIED_SECONDS {
+                session.end(false).await?;
+                if source == EventSource::Live {
+                    let why = "scores of this board are accepted again when its rankings have caught up; retry";
+                    return Err(Error::unavailable(Code::Overloaded, why));
+                }
+                store.apply(self.board_id, true).await?;
+                continue;
+            }
             if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
             }

@@ -38,6 +38,8 @@ const KEEP_IDS_DAYS: i32 = 7;
 pub(crate) struct Begun {
     /// State on which decisions are based.
     pub(crate) facts: Facts,
+    /// Age of the lane's oldest batch that is not applied to bucket rows; 0 without one.
+    pub(crate) unapplied_seconds: f64,
     /// State that must be unchanged when the batch is written.
     state: LaneState,
     /// The `ctid` of each entry in [`Facts::entries`], by the same keys.
@@ -228,6 +230,7 @@ impl BatchSession {
                 server_started_at: row.server_started_at,
             },
             entry_ctids,
+            unapplied_seconds: row.unapplied_seconds.unwrap_or_default(),
             facts: Facts { rules, now: row.now, at, periods, players, entries, known },
         })
     }

@@ -326,15 +326,26 @@ impl Store {
         connection.execute(BEGIN_LOAD).await?;
         let mut snapshot = LoadSnapshot { connection, ranking, has_one_table: self.is_cluster(), revision: 0 };
         let Round { epoch, state, .. } = snapshot.state().await?;
-        let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
-            .fetch_one(&mut snapshot.connection)
-            .await?;
+        let bucket_rows = sqlx::query!(
+            r#"SELECT centile_store.player_count(g.id) AS "players!", centile_store.applied_batches(g.board_id, g.lanes) AS "batches!",
+                      g.damaged_at IS NOT NULL AS "are_damaged!"
+               FROM centile_store.rankings g WHERE g.id = $1"#,
+            ranking.ranking_id
+        )
+        .fetch_optional(&mut snapshot.connection)
+        .await?;
         let Some(state) = state.filter(|state| !state.rankings.is_empty()) else {
             return Ok(None);
         };
+        let Some(bucket_rows) = bucket_rows else { return Ok(None) };
+        if bucket_rows.are_damaged {
+            return Err(Error::Internal(
+                "the bucket rows of the ranking are damaged; run `centile rebuild`".to_owned(),
+            ));
+        }
         snapshot.revision = state.revision;
-        let version = Version { epoch, batches: state.batches };
-        Ok(Some((snapshot, version, players.unsigned_abs())))
+        let version = Version { epoch, batches: bucket_rows.batches };
+        Ok(Some((snapshot, version, bucket_rows.players.unsigned_abs())))
     }
 }
 

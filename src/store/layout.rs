@@ -1,4 +1,4 @@
-//! SQL of layouts. Each step is one short transaction under the board's structure lock.
+//! SQL of layouts. Each step is one short transaction under the board's bucket lock.
 
 use crate::{Error, Result, store::Store};
 
@@ -19,9 +19,9 @@ pub(crate) struct Occupied {
 pub(crate) struct CurrentRanking {
     pub(crate) ranking_id: i64,
     pub(crate) board_id: i32,
-    /// Last batches of the board's lanes; `None` for a lane whose row is missing, which the count
-    /// checks report. Rebalancing compares them to tell an idle board from a busy one.
-    pub(crate) batches: Vec<Option<i64>>,
+    /// Applied batches of the board's lanes. Rebalancing compares them to tell an idle board from a
+    /// busy one.
+    pub(crate) batches: Vec<i64>,
 }
 
 impl Store {
@@ -30,7 +30,7 @@ impl Store {
         let rankings = sqlx::query_as!(
             CurrentRanking,
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
-                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches!: Vec<Option<i64>>"
+                      centile_store.applied_batches(g.board_id, g.lanes) AS "batches!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id ORDER BY g.id"#
         )
         .fetch_all(&self.readers)

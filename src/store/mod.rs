@@ -1,5 +1,6 @@
 //! All SQL of the service, a file per domain noun. No other module calls sqlx.
 
+mod apply;
 pub(crate) mod archive;
 pub(crate) mod batch;
 pub(crate) mod board;
@@ -63,8 +64,7 @@ use crate::{
     },
 };
 
-/// Connections for steps that change a layout, taken by the timer and at the end of an import. On a
-/// cluster, they look for moved lanes.
+/// Connections that apply batches or change a layout. On a cluster, they look for moved lanes.
 const LAYOUT_CONNECTIONS: u32 = 2;
 
 /// Connections for rounds of the rank indexes, and for profiles.

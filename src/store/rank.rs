@@ -45,7 +45,7 @@ pub(crate) struct CountsVersion {
     pub(crate) epoch: String,
     /// Number of the ranking's layout.
     pub(crate) layout: i32,
-    /// Number of the last change of each lane's counts.
+    /// Batch that last changed the counts, by lane.
     pub(crate) revisions: Vec<i64>,
 }
 
@@ -195,6 +195,7 @@ struct StandingRow {
     is_shared: bool,
     epoch: Option<String>,
     batches: Option<Vec<i64>>,
+    is_behind: bool,
     layout: i32,
     revisions: Option<Vec<i64>>,
     counts: Option<Vec<i64>>,
@@ -255,6 +256,8 @@ pub(crate) struct StoredNeighbour {
 pub(crate) struct StandingAt {
     /// The version that the standing is exact for.
     pub(crate) version: Version,
+    /// Whether batches of the board were not applied yet.
+    pub(crate) is_behind: bool,
     /// The version of the bucket counts.
     pub(crate) counts_version: CountsVersion,
     /// Players of each bucket; `None` when the caller knows this version of them.
@@ -396,7 +399,8 @@ impl Store {
             neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
         };
         let counts_version = CountsVersion { epoch: epoch.clone(), layout: row.layout, revisions };
-        Ok(Some(StandingAt { version: Version { epoch, batches }, counts_version, counts: row.counts, standing }))
+        let version = Version { epoch, batches };
+        Ok(Some(StandingAt { version, is_behind: row.is_behind, counts_version, counts: row.counts, standing }))
     }
 
     /// Returns the first `limit` players, and the chosen players with `around` neighbours on each

@@ -16,7 +16,7 @@ const BATCH_PLAYERS: i32 = 2_000;
 #[derive(Debug)]
 pub(crate) struct Rebuilder {
     connection: PgConnection,
-    board_id: i32,
+    pub(crate) board_id: i32,
     /// Writer lanes of the board.
     lanes: i16,
     /// The ranking being built.
@@ -103,6 +103,15 @@ impl Store {
             .fetch_one(&self.writers)
             .await?;
         Ok(released)
+    }
+
+    /// Returns the periods whose rankings are marked as damaged.
+    pub(crate) async fn damaged_periods(&self) -> Result<Vec<i64>> {
+        let periods = sqlx::query_scalar!(
+            "SELECT p.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+             WHERE g.damaged_at IS NOT NULL ORDER BY p.id"
+        );
+        Ok(periods.fetch_all(&self.layout_writers).await?)
     }
 
     /// Releases rankings whose build was interrupted; returns how many.

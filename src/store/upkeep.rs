@@ -20,6 +20,8 @@ pub(crate) struct StoredUpkeep {
     pub(crate) outbox_waiting: i64,
     pub(crate) outbox_oldest_age_seconds: f64,
     pub(crate) quarantine_waiting: i64,
+    pub(crate) rankings_damaged: i64,
+    pub(crate) unapplied_age_seconds: f64,
 }
 
 /// The row of `centile.database_limits`.

@@ -1,5 +1,6 @@
 //! Writes of scores and their rules.
 
+pub mod apply;
 pub mod failover;
 pub mod kill;
 pub mod lane;

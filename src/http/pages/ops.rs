@@ -4,6 +4,8 @@
 
 mod buckets;
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
@@ -29,6 +31,9 @@ use crate::{
 
 /// Seconds after which a waiting task needs attention, as in `docs/alerts.yml`.
 const ATTENTION_AFTER_SECONDS: f64 = 600.0;
+
+/// Age of the oldest batch that is not applied from which it needs attention.
+const UNAPPLIED_ATTENTION_SECONDS: f64 = 10.0;
 
 /// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
@@ -88,6 +93,7 @@ struct Task {
 
 #[expect(clippy::too_many_lines, reason = "a list of tasks")]
 fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
+    let unapplied_age = Duration::try_from_secs_f64(stored.upkeep.unapplied_age_seconds).unwrap_or_default();
     let upkeep = &stored.upkeep;
     let (due, waiting) = (upkeep.oldest_due_age_seconds, upkeep.outbox_oldest_age_seconds);
     let wrong = i64::try_from(status.count_differences).unwrap_or(i64::MAX);
@@ -188,6 +194,22 @@ fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
             "run centile quarantine list --board BOARD",
             false,
             "quarantine-waiting",
+        ),
+        task(
+            "Damaged rankings",
+            "rankings_damaged",
+            upkeep.rankings_damaged,
+            "instances with maintenance rebuild them",
+            true,
+            "ranking-damaged",
+        ),
+        task(
+            "Bucket rows behind the scores, in seconds",
+            "unapplied_age",
+            i64::try_from(unapplied_age.as_secs()).unwrap_or(i64::MAX),
+            "ranks by SQL wait; ranks in psql are older",
+            upkeep.unapplied_age_seconds > UNAPPLIED_ATTENTION_SECONDS,
+            "bucket-rows-behind",
         ),
         task(
             "Wrong bucket counts found by this instance",
@@ -511,6 +533,8 @@ mod tests {
                 outbox_waiting: 1,
                 outbox_oldest_age_seconds: 1.0,
                 quarantine_waiting: 1,
+                rankings_damaged: 0,
+                unapplied_age_seconds: 1.0,
             };
             let stored = Stored {
                 boards: Vec::new(),
@@ -559,6 +583,8 @@ mod tests {
         let due = threshold("max(centile_oldest_due_age_seconds) > ", "oldest_due_age > interval '", 60.0);
         let waiting = threshold("_outbox_oldest_age_seconds) > ", "created_at < now() - interval '", 60.0);
         assert_eq!([due, waiting], [ATTENTION_AFTER_SECONDS; 2]);
+        let unapplied = threshold("max(centile_unapplied_age_seconds) > ", "unapplied_age > interval '", 1.0);
+        assert_eq!(unapplied, UNAPPLIED_ATTENTION_SECONDS);
 
         // The page's tasks begin just above them. Limits of 1,000,000 make the numbers whole.
         let of = 1_000_000;

@@ -2,7 +2,7 @@
 //! empty buckets to where players are many.
 //!
 //! Each step follows from the bucket counts, never from a scan of players. Each is a short
-//! transaction; between two steps writers get at least as much time.
+//! transaction; between two steps, the bucket lock is free for as long as the step took, at most 20 ms.
 
 mod balance;
 
@@ -18,7 +18,7 @@ use std::{
 use crate::{
     Error, Result,
     maintenance::rebalance::balance::{Step, next_step},
-    scoring::accepted::AcceptedScores,
+    scoring::{accepted::AcceptedScores, applier},
     store::{Store, layout::CurrentRanking},
     telemetry,
 };
@@ -55,8 +55,7 @@ const MAX_BUDGET: u64 = 500_000;
 /// Steps of one ranking before the next ranking gets its turn.
 const STEPS_PER_TURN: u32 = 50;
 
-/// Maximum pause after a step. A step that took longer spent the rest waiting for the structure
-/// lock.
+/// Maximum pause after a step. A step that took longer spent the rest waiting for the bucket lock.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 /// Rebalances the rankings of an instance.
@@ -71,8 +70,8 @@ pub(crate) struct Rebalancer {
 /// Progress of a ranking.
 #[derive(Debug, Clone, Default)]
 struct Progress {
-    /// Last batches of its board.
-    batches: Vec<Option<i64>>,
+    /// Applied batches of its board.
+    batches: Vec<i64>,
     /// Whether no step is left.
     is_at_rest: bool,
     /// Rows that may still be moved.
@@ -105,8 +104,11 @@ impl Rebalancer {
     }
 }
 
-/// Rebalances all current rankings. A ranking with damaged data is skipped and logged.
+/// Applies all batches and rebalances all current rankings. A ranking with damaged data is skipped
+/// and logged.
 pub async fn rebalance_all(store: &Store) -> Result<Moves> {
+    // Only players with bucket rows can be spread.
+    applier::apply_all(store).await?;
     let rankings = store.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
     Ok(rebalance_in_turn(store, &mut busy).await)
@@ -117,8 +119,10 @@ pub async fn rebalance_all(store: &Store) -> Result<Moves> {
 /// Skips rankings that are at rest and unchanged, and stays within the budget that accepted scores
 /// have earned.
 pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_early: bool) -> Result<Moves> {
-    let rankings = store.current_rankings().await?;
     let accepted = rebalancer.accepted.take();
+    // Only players with bucket rows can be spread.
+    applier::apply_all(store).await?;
+    let rankings = store.current_rankings().await?;
     let due = |ranking: &CurrentRanking| {
         let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
         Some((ranking.ranking_id, rebalancer.due(ranking, accepted, is_early)?))
@@ -221,7 +225,7 @@ async fn take_steps(store: &Store, ranking_id: i64, budget: u64) -> Result<(Move
     Ok((moved, false))
 }
 
-/// Runs a step, then leaves the structure lock free for the duration of the step.
+/// Runs a step, then leaves the bucket lock free for as long as the step took, at most [`MAX_PAUSE`].
 async fn paced<T>(step: impl Future<Output = Result<T>>) -> Result<T> {
     let begin = Instant::now();
     let done = step.await?;

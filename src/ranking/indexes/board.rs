@@ -38,6 +38,8 @@ pub(in crate::ranking) struct BoardIndexes {
     pub(in crate::ranking) board: i32,
     pub(super) rankings: RwLock<HashMap<i64, Slot>>,
     pub(super) rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
+    /// Applies batches before reads by SQL.
+    pub(super) applies: Arc<Batcher<(), Result<()>>>,
     /// Held by the round in progress: its own, or one of several boards.
     pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) last: Mutex<Option<LastRound>>,
@@ -99,12 +101,17 @@ impl RoundResult {
 }
 
 impl BoardIndexes {
-    pub(super) fn new(board: i32, rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>) -> Self {
+    pub(super) fn new(
+        board: i32,
+        rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
+        applies: Arc<Batcher<(), Result<()>>>,
+    ) -> Self {
         let sql = Arc::new(Semaphore::new(MAX_SQL_READS));
         Self {
             board,
             rankings: RwLock::default(),
             rounds,
+            applies,
             turn: tokio::sync::Mutex::default(),
             last: Mutex::default(),
             sql,

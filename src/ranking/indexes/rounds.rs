@@ -204,7 +204,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_round_begins_with_the_lowest_batch_of_each_lane() {
-        let board = BoardIndexes::new(1, Batcher::new(1, Handle::current(), TaskTracker::new()));
+        let board = BoardIndexes::new(
+            1,
+            Batcher::new(1, Handle::current(), TaskTracker::new()),
+            Batcher::new(1, Handle::current(), TaskTracker::new()),
+        );
         for (ranking_id, batches) in [(1, vec![10, 20, 7]), (2, vec![11, 19, 7])] {
             let version = Version { epoch: "e".to_owned(), batches };
             let loaded = Loaded::new("board all_time".into(), version, RankIndex::builder(0).finish(), 0);

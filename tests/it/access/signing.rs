@@ -13,7 +13,7 @@ use sqlx::query_scalar;
 use crate::{
     access::rights,
     http::api::site::{Answer, Site},
-    support::{TestDb, make_key, redis_url, run, spawn_serve},
+    support::{TestDb, audit, make_key, redis_url, run, spawn_serve},
 };
 use signer::{Signer, hmac, master_key, run_with};
 
@@ -167,6 +167,7 @@ async fn no_call_acts_on_a_wrong_signature_or_twice_on_one() {
     };
     // Every row but the key's own, which holds the time of its last use.
     let all_else = || data().into_iter().filter(|line| !line.starts_with(signer.id())).collect::<Vec<_>>();
+    audit::apply(&db.pool().await).await;
     let before = data();
     for (_, method, _, target, body) in &requests {
         let over_more = signer.now(method, target, &format!("{body} "));
@@ -183,6 +184,7 @@ async fn no_call_acts_on_a_wrong_signature_or_twice_on_one() {
         let answer = signer.send(&site, method, target, body, Some(signature)).await;
         assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
     }
+    audit::apply(&db.pool().await).await;
     let before = all_else();
     for (signature, method, path, target, body) in &requests {
         let answer = signer.send(&site, method, target, body, Some(signature)).await;

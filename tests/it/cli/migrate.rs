@@ -172,6 +172,7 @@ async fn a_users_views_survive_an_upgrade() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_periods => '{all_time,week}')").await;
     db.execute("SELECT testing.submit_score('main', 'ann', 5), testing.submit_score('main', 'bob', 7)").await;
+    db.execute("CALL centile.apply('main')").await;
     db.execute(USERS_VIEWS).await;
     let before = users_state(&db).await;
     assert_eq!((before.0, before.1, before.3), (4, 12, true));

@@ -193,8 +193,8 @@ async fn a_step_on_damage_fails_and_changes_nothing() {
     arena.play(Scores::Uniform, 120).await;
     let (place, all) = (50, arena.gather(50).await);
     let (number, players) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
-    assert_eq!((players[49], arena.places().await.buckets[49..51].to_vec()), (i64::from(all), vec![49, 50]));
-    let (full, empty) = (49, 50);
+    assert_eq!((players[49], arena.places().await.buckets[49..51].to_vec()), (i64::from(all), vec![50, 51]));
+    let (full, empty) = (50, 51);
     let ranking = arena.ranking_id;
     let count = |lane: &str, bucket: i32, change: &str| {
         format!(
@@ -244,24 +244,25 @@ async fn a_step_on_damage_fails_and_changes_nothing() {
     arena.step_and_check(2).await;
 }
 
-/// Writers hold the structure lock in shared mode, so the layout cannot change under them.
+/// Steps and appliers exclude each other, and neither waits for writers.
 #[tokio::test]
-async fn a_step_waits_for_writers() {
+async fn a_step_waits_for_the_order_lock_and_not_for_writers() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 0).await;
     arena.play(Scores::Uniform, 20).await;
     arena.gather(50).await;
     for step in [Step::Move { from: 50, to: 51, rows: 7 }, Step::Reposition { place: 1, beside: 51, is_above: true }] {
         let (number, _) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
-        let mut writer = db.hold(&format!("SELECT centile_store.lock_structure({}, false)", arena.number)).await;
+        let _writer = db.hold(&format!("SELECT centile_store.lock_structure({}, false)", arena.number)).await;
+        let mut applier = db.hold(&format!("SELECT centile_store.lock_buckets({})", arena.number)).await;
         let (url, ranking) = (db.url().to_owned(), arena.ranking_id);
         let taking = tokio::spawn(async move {
             let mut connection = PgConnection::connect(&url).await.unwrap();
             layout::take(&mut connection, ranking, number, step).await.unwrap()
         });
         db.until_waiting(1, || taking.is_finished()).await;
-        assert!(!taking.is_finished(), "{step:?} beside a writer");
-        sqlx::query("ROLLBACK").execute(&mut writer).await.unwrap();
+        assert!(!taking.is_finished(), "{step:?} beside an applier");
+        sqlx::query("ROLLBACK").execute(&mut applier).await.unwrap();
         assert!(taking.await.unwrap().is_some(), "{step:?}");
     }
 }

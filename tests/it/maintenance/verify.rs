@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
 
-use crate::support::{Ran, TestDb, amount, layout, random::seeded, run};
+use crate::support::{Ran, TestDb, amount, audit, layout, random::seeded, run};
 
 /// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five buckets
 /// in `all_time`. It has two past weeks, a ban, a void and a reset.
@@ -36,6 +36,7 @@ const PAST: &str = "
 async fn with_past() -> TestDb {
     let db = TestDb::new().await;
     db.execute(PAST).await;
+    audit::apply(&db.pool().await).await;
     db
 }
 
@@ -52,6 +53,7 @@ fn kinds(ran: &Ran) -> BTreeSet<&str> {
 /// Compares the ranks that psql shows with PostgreSQL's own `rank()` over the ledger's events of
 /// that time. Leaves out voided events, events before a reset, and banned players.
 async fn ranks_are_right(pool: &PgPool, period: &str) {
+    audit::apply(pool).await;
     let wrong: Vec<(Option<String>, Option<i64>, Option<i64>)> = sqlx::query_as(
         "WITH counted AS (
              SELECT t.user_id, t.points

@@ -52,7 +52,7 @@ async fn strings(connection: &mut PgConnection, query: &'static str) -> Vec<Stri
 /// A call of each function that readers may not call, in both schemas, with NULL for every
 /// argument.
 const OTHER_CALLS: &str = "
-    SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname,
+    SELECT format('%s %I.%I(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, n.nspname, p.proname,
         (SELECT string_agg('NULL::' || CASE a.type WHEN 'anyarray'::regtype THEN 'bigint[]' ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.place)
          FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)))
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace

@@ -1,14 +1,26 @@
 //! Audits the derived data of every current ranking against each other and against the ledger.
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 /// A ranking's name, its number of entries, and the counts that must equal it.
 type Counted = (String, i64, i64, i64, i64, i64, i64);
+
+/// Applies all batches to bucket rows and counts.
+pub async fn apply(pool: &PgPool) {
+    apply_on(&mut pool.acquire().await.expect("a connection")).await;
+}
+
+/// As [`apply`], on a connection.
+pub async fn apply_on(connection: &mut PgConnection) {
+    let apply = "SELECT coalesce(bool_and(a.is_done), true) FROM centile_store.boards b CROSS JOIN LATERAL centile_store.apply_board(b.id) a";
+    while !sqlx::query_scalar::<_, bool>(apply).fetch_one(&mut *connection).await.expect("an apply") {}
+}
 
 /// Checks invariant 4 of ARCHITECTURE.md: the bucket counts, the bucket tables and `leaderboard`
 /// agree on the players and their keys, and the entries are those that the ledger gives. Returns
 /// the number of rankings.
 pub async fn rankings_are_sound(pool: &PgPool) -> usize {
+    apply(pool).await;
     let found: Vec<Counted> = sqlx::query_as(
         "SELECT p.board || ' ' || p.kind || ' ' || p.label,
                 (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),

@@ -5,7 +5,7 @@ CREATE SCHEMA testing;
 GRANT USAGE ON SCHEMA testing TO centile_service;
 
 -- Writes a batch of one lane; all events are accepted. Without p_times, their time is the lane's
--- clock.
+-- clock. Applies the batch unless testing.defers is on.
 CREATE FUNCTION testing.record_scores(
     p_board_id integer, p_lane smallint, p_users text[], p_points bigint[], p_reasons text[] DEFAULT '{}', p_ids text[] DEFAULT '{}',
     p_tiebreaks smallint[] DEFAULT '{}', p_times timestamptz[] DEFAULT NULL)
@@ -41,6 +41,9 @@ BEGIN
         ARRAY(SELECT DISTINCT p.ranking_id FROM unnest(coalesce(p_times, ARRAY[v_at])) AS t (at)
               CROSS JOIN LATERAL centile_store.periods_at(p_board_id, v_board.periods, coalesce(t.at, v_at)) p WHERE p.ranking_id IS NOT NULL),
         v_users));
+    IF current_setting('testing.defers', true) IS DISTINCT FROM 'on' THEN
+        WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(p_board_id) a) LOOP END LOOP;
+    END IF;
     RETURN QUERY SELECT unnest(v_ids);
 END
 $$;

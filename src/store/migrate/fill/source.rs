@@ -74,9 +74,10 @@ const CHANGED: [(&str, &str, &str); 12] = [
 ];
 
 /// Tables that are not copied: those about the schema and the database itself, the log of
-/// batches, because rank indexes load again, and the state of verifications, which begin again.
-const SKIPPED: [&str; 6] =
-    ["applied_objects", "applied_sql", "batch_log", "epochs", "schema_history", "verified_rankings"];
+/// batches, because rank indexes load again; the applied batches, because a cluster applies each batch
+/// in its own transaction; and the state of verifications, which begin again.
+const SKIPPED: [&str; 7] =
+    ["applied", "applied_objects", "applied_sql", "batch_log", "epochs", "schema_history", "verified_rankings"];
 
 /// Sessions of Centile in the same database.
 const OTHER_SESSIONS: &str = "
@@ -187,6 +188,21 @@ impl<'a> Source<'a> {
                 return Err(Error::conflict(Code::Conflict, message));
             }
             sleep(Duration::from_millis(100)).await;
+        }
+        // The cluster will take bucket rows for current.
+        let behind: Option<String> = sqlx::query_scalar(
+            "SELECT b.slug FROM centile_store.boards_behind() AS l (id) JOIN centile_store.boards b USING (id) ORDER BY b.slug LIMIT 1",
+        )
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(failed("read the batches that are not applied"))?;
+        if let Some(slug) = behind {
+            return Err(Error::conflict(
+                Code::Conflict,
+                format!(
+                    "batches of board {slug} are not applied: run `CALL centile.apply('{slug}')` on the database to copy"
+                ),
+            ));
         }
         Ok(Self { transaction, columns, lanes })
     }

@@ -271,7 +271,7 @@ async fn a_refresh_in_progress_restores_no_erased_name() {
     assert_eq!(found(&db, &["cyd-1", "Cyd King"]), Vec::<String>::new());
 }
 
-/// Updated rows lie behind the others, so that a scan in physical order locks the first one last.
+/// Updated rows lie behind the others, so that a scan in physical bucket locks the first one last.
 #[tokio::test]
 async fn a_correction_of_several_weeks_and_an_erasure_lock_in_one_order() {
     let db = TestDb::new().await;

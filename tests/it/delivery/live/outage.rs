@@ -79,7 +79,7 @@ async fn a_busy_postgresql_is_not_reported_as_unreachable() {
         streams.push(stream);
     }
     site.get(TOP).await.is(200);
-    let locked = db.hold("LOCK TABLE centile_store.board_lanes IN ACCESS EXCLUSIVE MODE").await;
+    let locked = db.hold("LOCK TABLE centile_store.board_lanes, centile_store.applied IN ACCESS EXCLUSIVE MODE").await;
     let is_busy = |answer: &Answer| {
         answer.status == 503 && ["overloaded", "database_busy"].iter().any(|code| answer.body["code"] == *code)
     };
@@ -90,7 +90,7 @@ async fn a_busy_postgresql_is_not_reported_as_unreachable() {
         (top.status != 200 || top.body["stale"] == true).then_some(top)
     });
     let (top, late) = tokio::join!(top, site.get(&chosen));
-    assert_eq!((top.status, &top.body["code"]), (503, &json!("database_busy")), "{top:?}");
+    assert!(is_busy(&top), "{top:?}");
     // Its read may time out before the subscription does.
     assert!(is_busy(&late), "{late:?}");
     // One of them reads the list, and the others wait for it.

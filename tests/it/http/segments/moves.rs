@@ -162,9 +162,9 @@ async fn a_board_that_fails_does_not_keep_others_from_moving() {
     let db = TestDb::new().await;
     let site = board(&db, &["--no-maintenance"]).await;
     site.board(json!({"slug": "laps", "segments": ["country"]}), &[("ada", 7)]).await;
-    // The entry stays without its row in the bucket.
-    db.execute("DELETE FROM centile_store.leaderboard_bucket r USING centile_store.periods p, centile_store.users u
-                WHERE p.ranking_id = r.ranking_id AND p.segment = 'country:DE' AND u.id = -r.user_key AND u.external_id = 'ada'
+    // The entry is in a lane that the board does not have.
+    db.execute("UPDATE centile_store.leaderboard l SET lane = 63 FROM centile_store.periods p, centile_store.users u
+                WHERE p.ranking_id = l.ranking_id AND p.segment = 'country:DE' AND u.id = l.user_id AND u.external_id = 'ada'
                   AND p.board_id = 1").await;
     assert_eq!(set(&site, "ada", json!({"country": "FR"})).await.status, 500);
     let laps = async |segment: &str| page(&site, "laps", &format!("segment=country:{segment}")).await;

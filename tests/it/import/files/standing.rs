@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sqlx::{FromRow, query_as, query_scalar};
 
-use crate::support::{TestDb, centile};
+use crate::support::{TestDb, audit, centile};
 
 /// A player's standing in one period.
 #[derive(Debug, PartialEq, Eq, FromRow)]
@@ -72,6 +72,7 @@ pub async fn names(db: &TestDb) -> Value {
 /// players. Also, each bucket table must have as many rows as its count, and no bucket may be too
 /// large.
 pub async fn whole(db: &TestDb, board: &str) {
+    audit::apply(&db.pool().await).await;
     let rankings: Vec<(i64, i64, i64, i64, i64)> = query_as(
         "SELECT (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),
                 (SELECT count(*) FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p.ranking_id),

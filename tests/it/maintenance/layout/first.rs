@@ -76,7 +76,13 @@ async fn like(connection: &mut PgConnection, ranking_id: i64, before: &Layout, w
     scores.dedup();
     let mut bounds: Vec<_> = scores.into_iter().map(|score| (score, i64::MIN, i64::MIN)).collect();
     bounds.resize(100, (i64::MAX, i64::MAX, i64::MAX));
-    assert_eq!(Places::read(connection, ranking_id).await, Places { buckets: (0..100).collect(), bounds }, "{what}");
+    let first: i16 = sqlx::query_scalar("SELECT (period_id % 100)::smallint FROM centile_store.rankings WHERE id = $1")
+        .bind(ranking_id)
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+    let buckets = (0..100).map(|place| (first + place) % 100).collect();
+    assert_eq!(Places::read(connection, ranking_id).await, Places { buckets, bounds }, "{what}");
 }
 
 /// Checks the even layout of a full week: a place for every six players. The equal third differ
@@ -238,4 +244,26 @@ async fn a_season_begins_with_the_bounds_of_the_one_before() {
     // A week copies weeks only.
     let next = open(&mut connection, "2024-01-10").await;
     assert_eq!(check_ranking(&mut connection, next, "a week").await.bounds().len(), 1);
+}
+
+/// Small rankings have one bucket each. If all began with the same table, every batch of every board
+/// would change it.
+#[tokio::test]
+async fn new_rankings_begin_with_different_bucket_tables() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main', p_periods => '{all_time,week}')").await;
+    db.execute("SELECT centile.create_board('other', p_periods => '{all_time}')").await;
+    for board in ["main", "other"] {
+        db.execute(&format!("SELECT testing.submit_score('{board}', 'p' || n, n) FROM generate_series(1, 3) AS n"))
+            .await;
+    }
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    let tables: Vec<i64> = sqlx::query_scalar(
+        "SELECT count(DISTINCT b.bucket) FROM centile_store.leaderboard_bucket b
+         UNION ALL SELECT count(DISTINCT b.ranking_id) FROM centile_store.leaderboard_bucket b",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    assert_eq!(tables, [3, 3]);
 }

@@ -1,6 +1,7 @@
 //! Corrections, voids and bans around and after a close.
 
 use super::*;
+use crate::support::audit;
 
 #[tokio::test]
 async fn late_lines_are_refused_and_a_refresh_includes_corrections() {
@@ -17,6 +18,7 @@ async fn late_lines_are_refused_and_a_refresh_includes_corrections() {
 
     // The open month shows the correction at once; the closed week after a refresh.
     let month = async || {
+        audit::apply(&pool).await;
         let page: Vec<(String, i64)> =
             sqlx::query_as("SELECT user_id, score FROM centile.page('arena', 'month:2024-01', 1, 100)")
                 .fetch_all(&pool)

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Pair, Sums, from_index, source};
-use crate::support::{Files, TestDb, amount, import, layout, run, wait::until};
+use crate::support::{Files, TestDb, amount, audit, import, layout, run, wait::until};
 
 /// Log message of a load.
 const LOADED: &str = "rank index loaded";
@@ -68,6 +68,7 @@ async fn an_index_of_a_stopped_instance_reloads() {
         sums.add(&user, n);
         pair.sql.post("/v1/boards/main/scores", json!({"user_id": user, "points": n})).await.is(200);
     }
+    audit::apply(&db.pool().await).await;
     // No batch is old enough to be deleted. Deleting all but the newest of each lane forces a reload.
     db.execute("SELECT centile.forget_batches()").await;
     let pool = db.pool().await;

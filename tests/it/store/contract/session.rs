@@ -126,6 +126,14 @@ impl Session {
     /// Runs one statement, as `role` if given, in a transaction that is rolled back. Returns the
     /// output of psql.
     pub async fn run(&mut self, role: Option<&str>, statement: &str) -> sqlx::Result<String> {
+        if statement.starts_with("CALL ") {
+            // A procedure that commits: outside a transaction block.
+            let role = role.unwrap_or("none");
+            raw_sql(AssertSqlSafe(format!("SET ROLE {role}"))).execute(&mut self.connection).await?;
+            let called = raw_sql(AssertSqlSafe(statement)).execute(&mut self.connection).await;
+            raw_sql("RESET ROLE").execute(&mut self.connection).await?;
+            return called.map(|_| "CALL".to_owned());
+        }
         let mut transaction = self.connection.begin().await?;
         raw_sql(AssertSqlSafe(self.rewind.as_str())).execute(&mut *transaction).await?;
         if let Some(role) = role {

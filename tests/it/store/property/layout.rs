@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::PgConnection;
 
 use super::board::Board;
+use crate::support::audit;
 
 /// A rank key as three numbers, larger is better.
 pub type Key = [i64; 3];
 
 /// Checks all rankings of a board.
 pub(super) async fn check(connection: &mut PgConnection, board: &Board) {
+    audit::apply_on(connection).await;
     let layouts = read(connection, board.periods.iter().map(|period| period.ranking_id).collect()).await;
     for period in &board.periods {
         layouts[&period.ranking_id].check(&format!("{} on {}", period.selector, board.slug));
@@ -20,6 +22,7 @@ pub(super) async fn check(connection: &mut PgConnection, board: &Board) {
 
 /// Checks one ranking, and returns its layout.
 pub async fn check_ranking(connection: &mut PgConnection, ranking_id: i64, what: &str) -> Layout {
+    audit::apply_on(connection).await;
     let mut layouts = read(connection, vec![ranking_id]).await;
     let layout = layouts.remove(&ranking_id).unwrap_or_default();
     layout.check(what);
