@@ -285,6 +285,7 @@ async fn the_page_shows_every_bucket() {
     site.board(json!({"slug": "teams", "segments": ["country"]}), &[("bob", 3)]).await;
     set(&site, "ada", json!({"country": "DE"})).await;
     site.post("/v1/boards/teams/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
+    audit::apply(&pool).await;
     // Without segments, of which there may be many.
     for board in ["main", "laps", "teams"] {
         let path = format!("/ops/?board={board}");
