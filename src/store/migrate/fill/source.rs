@@ -149,10 +149,28 @@ pub(crate) async fn check(source_url: &str, lanes: i64) -> Result<PgConnection> 
     Ok(source)
 }
 
+/// Returns the boards that have batches to apply.
+async fn boards_behind(connection: &mut PgConnection) -> Result<Vec<String>> {
+    sqlx::query_scalar(
+        "SELECT b.slug FROM centile_store.boards_behind() AS l (id) JOIN centile_store.boards b USING (id) ORDER BY b.slug",
+    )
+    .fetch_all(connection)
+    .await
+    .map_err(failed("look for batches that are not applied"))
+}
+
 impl<'a> Source<'a> {
-    /// Locks all tables against changes. Fails if instances or commands are connected.
+    /// Applies all batches, and locks all tables against changes. Fails if instances or commands are connected.
     pub(super) async fn lock(connection: &'a mut PgConnection, lanes: i64) -> Result<Self> {
         run(connection, PATIENT).await?;
+        // The cluster will take the copied bucket rows for current.
+        for slug in boards_behind(connection).await? {
+            sqlx::query("CALL centile.apply($1)")
+                .bind(slug)
+                .execute(&mut *connection)
+                .await
+                .map_err(failed("apply the batches to copy"))?;
+        }
         let columns: Vec<(String, Vec<String>)> = sqlx::query_as(
             "SELECT c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
              FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -189,20 +207,9 @@ impl<'a> Source<'a> {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        // The cluster will take bucket rows for current.
-        let behind: Option<String> = sqlx::query_scalar(
-            "SELECT b.slug FROM centile_store.boards_behind() AS l (id) JOIN centile_store.boards b USING (id) ORDER BY b.slug LIMIT 1",
-        )
-        .fetch_optional(&mut *transaction)
-        .await
-        .map_err(failed("read the batches that are not applied"))?;
-        if let Some(slug) = behind {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "batches of board {slug} are not applied: run `CALL centile.apply('{slug}')` on the database to copy"
-                ),
-            ));
+        if let [slug, ..] = boards_behind(&mut transaction).await?.as_slice() {
+            let message = format!("board {slug} was written to meanwhile: run the command again");
+            return Err(Error::conflict(Code::Conflict, message));
         }
         Ok(Self { transaction, columns, lanes })
     }
