@@ -63,6 +63,9 @@ const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 /// Interval between background checks of each board.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Interval at which a read that waits for SQL checks whether the index has been loaded.
+const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Interval between look-ups of the next rolling windows.
 const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -262,17 +265,29 @@ impl Indexes {
     ) -> Result<Access> {
         let board = match self.kept(slug, resolved, ranking) {
             Kept::Ready(board) => board,
-            Kept::Loading(board) => return self.limited_sql(&board, is_shared).await,
+            Kept::Loading(board) => {
+                // Under load, the index may be ready before all batches are applied.
+                let sql = self.applied_sql(&board, is_shared);
+                tokio::pin!(sql);
+                loop {
+                    if let Ok(sql) = timeout(LOAD_CHECK_INTERVAL, &mut sql).await {
+                        return sql;
+                    } else if let Kept::Ready(board) = self.kept(slug, resolved, ranking) {
+                        break board;
+                    }
+                }
+            }
             Kept::Refused => return Ok(Access::Sql(None)),
         };
         let mut answer = self.request_round(&board);
         let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
             round
         } else {
-            // The round is late. SQL answers if it gets a permit before the round ends.
+            // The round is late. SQL answers if it gets a permit, and all batches are applied, before
+            // the round ends.
             tokio::select! {
                 round = answer => round,
-                sql = self.limited_sql(&board, is_shared) => return sql,
+                sql = self.applied_sql(&board, is_shared) => return sql,
             }
         };
         // SQL reads may still get a connection when the round got none.
@@ -370,6 +385,13 @@ impl Indexes {
                 "the rank index is not available, and too many SQL reads are waiting",
             )),
         }
+    }
+
+    /// Returns access to SQL as [`Self::limited_sql`], once all batches are applied.
+    async fn applied_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
+        let access = self.limited_sql(board, is_shared).await?;
+        self.apply(board.board).await?;
+        Ok(access)
     }
 
     /// Applies all batches of a board that were committed before this call.
