@@ -22,7 +22,7 @@ BEGIN
         WHERE (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
               IS DISTINCT FROM (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros)
     ), applied AS (
-        -- What the bucket rows should contain.
+        -- The keys that the bucket rows should contain.
         SELECT coalesce(x.user_id, e.user_id) AS user_id, CASE WHEN x.user_id IS NULL THEN e.rank_key ELSE x.was_rank_key END AS rank_key,
                CASE WHEN x.user_id IS NULL THEN e.tie_key ELSE x.was_tie_key END AS tie_key
         FROM ledger e FULL JOIN centile_store.unapplied(p_ranking_id) x ON x.user_id = e.user_id

@@ -1,5 +1,5 @@
-//! Bucket rows and counts follow the log of batches: ranks by SQL belong to the applied batches,
-//! whatever is not applied yet.
+//! Bucket rows and counts follow the log of batches. Ranks by SQL belong to the applied batches, however
+//! many later ones there are.
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use reqwest::Method;
@@ -233,7 +233,7 @@ async fn apply_refuses_to_run_in_a_transaction_block() {
 
 /// Beyond 30 seconds, only new scores are refused, and reads by SQL do not wait for ever.
 #[tokio::test]
-async fn scores_are_refused_while_the_order_is_far_behind() {
+async fn scores_are_refused_while_bucket_rows_are_far_behind() {
     const SCORES: &str = "/v1/boards/main/scores";
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--index-memory", "0", "--pool-wait", "300"]).await;

@@ -73,7 +73,7 @@ const CHANGED: [(&str, &str, &str); 12] = [
     ("combinations", "old_views", "'{}'"),
 ];
 
-/// Tables that are not copied: those about the schema and the database itself, the log of
+/// Tables that are not copied: those about the schema and the database itself; the log of
 /// batches, because rank indexes load again; the applied batches, because a cluster applies each batch
 /// in its own transaction; and the state of verifications, which begin again.
 const SKIPPED: [&str; 7] =
@@ -160,7 +160,9 @@ async fn boards_behind(connection: &mut PgConnection) -> Result<Vec<String>> {
 }
 
 impl<'a> Source<'a> {
-    /// Applies all batches, and locks all tables against changes. Fails if instances or commands are connected.
+    /// Applies all batches, and locks all tables against changes.
+    ///
+    /// Fails if instances or commands are connected.
     pub(super) async fn lock(connection: &'a mut PgConnection, lanes: i64) -> Result<Self> {
         run(connection, PATIENT).await?;
         // The cluster will take the copied bucket rows for current.
