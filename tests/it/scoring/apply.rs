@@ -77,7 +77,7 @@ async fn ranks_by_sql_belong_to_the_applied_batches() {
                 .await
                 .unwrap();
             unequal += i32::from(behind > 0);
-            let agree: bool = sqlx::query_scalar("SELECT bool_and(agree) FROM centile.ranking_counts")
+            let agree: bool = sqlx::query_scalar("SELECT coalesce(bool_and(agree), true) FROM centile.ranking_counts")
                 .fetch_one(&pool)
                 .await
                 .unwrap();

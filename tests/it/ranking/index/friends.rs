@@ -58,7 +58,8 @@ async fn changes_of_friends_match_a_model() {
         for _ in 0..operations {
             game.operate().await;
         }
-        assert!(game.from_index > 50, "{} answers from the index", game.from_index);
+        // Of some 170 pages, half are asked of this instance, and half of these are of the closed week.
+        assert!(game.from_index > 20, "{} answers from the index", game.from_index);
         game.edges().await;
     }
 }
