@@ -24,6 +24,17 @@ CREATE TYPE centile_store.entry_change AS (
 
 COMMENT ON TYPE centile_store.entry_change IS 'Change of a player''s entry in one ranking. A newcomer has no key before it; an entry that is removed has no key after it.';
 
+CREATE TYPE centile_store.logged_entries AS (
+	ranking_ids bigint[],
+	user_ids bigint[],
+	was_rank_keys bigint[],
+	was_tie_keys bigint[],
+	rank_keys bigint[],
+	tie_keys bigint[]
+);
+
+COMMENT ON TYPE centile_store.logged_entries IS 'Changed entries as columns of centile_store.batch_log.';
+
 CREATE TYPE centile_store.pending_event AS (
 	user_id bigint,
 	points bigint,
@@ -37,6 +48,28 @@ CREATE TYPE centile_store.pending_event AS (
 );
 
 COMMENT ON TYPE centile_store.pending_event IS 'Score event to write: into quarantine if it names the rule that it breaks, otherwise into the ledger. Without a time, it gets the time of its batch.';
+
+CREATE TYPE centile_store.player_standings AS (
+	user_id bigint,
+	period_ids bigint[],
+	rank_keys bigint[],
+	tie_keys bigint[],
+	zero_periods bigint[]
+);
+
+COMMENT ON TYPE centile_store.player_standings IS 'All standings of a player on a board, as in centile_store.players.';
+
+CREATE TYPE centile_store.player_state AS (
+	user_id bigint,
+	is_banned boolean,
+	is_of_lane boolean,
+	period_ids bigint[],
+	rank_keys bigint[],
+	tie_keys bigint[],
+	zero_periods bigint[]
+);
+
+COMMENT ON TYPE centile_store.player_state IS 'A player as begin_batch returns it. user_id is NULL for an unknown user.';
 
 CREATE TYPE centile_store.rank_key AS (
 	rank_key bigint,
@@ -117,7 +150,7 @@ BEGIN
     ELSIF v_event.state = 'rejected' THEN
         RAISE EXCEPTION 'event % of the quarantine was rejected', p_quarantine_id USING ERRCODE = 'CB409', DETAIL = 'event_decided';
     ELSIF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_event.user_id AND u.banned_at IS NOT NULL)
-       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
+       OR EXISTS (SELECT FROM centile_store.players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
         RAISE EXCEPTION 'the player of event % of the quarantine is banned', p_quarantine_id USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
 
@@ -367,7 +400,7 @@ BEGIN
     v_lane := centile_store.lock_lane(v_board, p_user);
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
-       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
+       OR EXISTS (SELECT FROM centile_store.players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
         RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
     PERFORM centile_store.join_segments(v_board, v_lane, v_user_id, p_at, true);
@@ -1543,7 +1576,6 @@ CREATE TABLE centile_store.rankings (
     board_id integer NOT NULL,
     lanes smallint NOT NULL,
     removed_bucket smallint DEFAULT 0 NOT NULL,
-    removed_up_to bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     released_at timestamp with time zone,
     layout integer DEFAULT 1 NOT NULL,
@@ -1703,7 +1735,7 @@ WITH (fillfactor='20');
 
 COMMENT ON TABLE centile_store.board_lanes IS 'Number of the last batch and time of the last event of each writer lane of a board: the one row that a writer locks, found from the highest batch down.';
 
-CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[] DEFAULT '{}'::bigint[], p_user_ids bigint[] DEFAULT '{}'::bigint[], p_was_rank_keys bigint[] DEFAULT '{}'::bigint[], p_was_tie_keys bigint[] DEFAULT '{}'::bigint[], p_rank_keys bigint[] DEFAULT '{}'::bigint[], p_tie_keys bigint[] DEFAULT '{}'::bigint[]) RETURNS void
+CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries DEFAULT ROW('{}'::bigint[], '{}'::bigint[], '{}'::bigint[], '{}'::bigint[], '{}'::bigint[], '{}'::bigint[])) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
@@ -1711,12 +1743,12 @@ BEGIN
     SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
     WHERE l.board_id = p_lane.board_id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
     INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys)
-    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, cardinality(p_user_ids),
-            p_ranking_ids, p_user_ids, p_was_rank_keys, p_was_tie_keys, p_rank_keys, p_tie_keys);
+    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, cardinality(p_entries.user_ids), p_entries.ranking_ids, p_entries.user_ids,
+            p_entries.was_rank_keys, p_entries.was_tie_keys, p_entries.rank_keys, p_entries.tie_keys);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) IS 'Raises the batch number of a locked lane and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries) IS 'Raises the batch number of a locked lane, and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -1724,26 +1756,30 @@ CREATE FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint,
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_lane record;
+    v_player record;
 BEGIN
-    SELECT g.board_id, x.lane, (SELECT a.batch FROM centile_store.applied a
-                                WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
-    INTO v_lane
+    SELECT g.board_id, x.lane, p.batch, (SELECT a.batch FROM centile_store.applied a
+                                         WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
+    INTO v_player
     FROM centile_store.rankings g
     CROSS JOIN centile_store.users u
     CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
+    LEFT JOIN centile_store.players p ON p.board_id = g.board_id AND p.user_id = u.id AND p.lane = x.lane
     WHERE g.id = p_ranking_id AND u.id = p_user_id;
-    SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
-    FROM centile_store.batch_log c
-    CROSS JOIN LATERAL (
-        SELECT e.* FROM unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys) AS e (ranking_id, user_id, was_rank_key, was_tie_key)
-        WHERE e.ranking_id = p_ranking_id AND e.user_id = p_user_id LIMIT 1) e
-    WHERE c.board_id = v_lane.board_id AND c.lane = v_lane.lane AND c.batch > coalesce(v_lane.applied, 0) AND p_user_id = ANY (c.user_ids)
-    ORDER BY c.batch LIMIT 1;
-    IF NOT FOUND THEN
-        SELECT l.rank_key, l.tie_key INTO rank_key, tie_key FROM centile_store.leaderboard l
-        WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
+    IF v_player.batch > coalesce(v_player.applied, 0) THEN
+        SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
+        FROM centile_store.batch_log c
+        CROSS JOIN LATERAL (
+            SELECT e.* FROM unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys) AS e (ranking_id, user_id, was_rank_key, was_tie_key)
+            WHERE e.ranking_id = p_ranking_id AND e.user_id = p_user_id LIMIT 1) e
+        WHERE c.board_id = v_player.board_id AND c.lane = v_player.lane AND c.batch > coalesce(v_player.applied, 0) AND p_user_id = ANY (c.user_ids)
+        ORDER BY c.batch LIMIT 1;
+        IF FOUND THEN
+            RETURN;
+        END IF;
     END IF;
+    SELECT l.rank_key, l.tie_key INTO rank_key, tie_key FROM centile_store.leaderboard l
+    WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
 END
 $$;
 
@@ -1798,9 +1834,9 @@ BEGIN
     WITH layout AS MATERIALIZED (
         SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
         WHERE g.id = ANY (p_rankings) AND g.released_at IS NULL AND g.damaged_at IS NULL
+          AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.periods p WHERE p.id = g.period_id AND p.ranking_id = g.id))
     ), change AS (
-        SELECT c.*, l.buckets, l.low_rank_keys,
-               width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
+        SELECT c.*, l.buckets, l.low_rank_keys, width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
         FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY
             AS c (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key, n)
         JOIN layout l ON l.id = c.ranking_id
@@ -2216,7 +2252,7 @@ BEGIN
         PERFORM centile_store.hold_ban_act(p_user_id, p_act);
     END IF;
     -- Nothing to do for a player without scores on the board, or in a repeated call.
-    IF p_banned = EXISTS (SELECT FROM centile_store.board_players
+    IF p_banned = EXISTS (SELECT FROM centile_store.players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
@@ -2345,7 +2381,7 @@ COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different n
 
 COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2353,53 +2389,59 @@ CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p
 #variable_conflict use_column
 DECLARE
     v_last_at timestamptz;
+    v_users   bigint[];
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
     SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     unapplied_seconds := (SELECT extract(epoch FROM pg_catalog.now() - c.written_at) FROM centile_store.batch_log c
-                     WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > coalesce((
-                         SELECT a.batch FROM centile_store.applied a WHERE a.board_id = p_board_id AND a.lane = p_lane ORDER BY a.batch DESC LIMIT 1), 0)
-                     ORDER BY c.batch LIMIT 1);
+        WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > coalesce((
+            SELECT a.batch FROM centile_store.applied a WHERE a.board_id = p_board_id AND a.lane = p_lane ORDER BY a.batch DESC LIMIT 1), 0)
+        ORDER BY c.batch LIMIT 1);
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := CASE WHEN p_times IS NULL AND v_last_at > now + interval '5 seconds' THEN centile_store.time_of_cut_off(p_board_id, v_last_at) ELSE greatest(now, v_last_at) END;
     IF p_times IS NULL THEN
-        SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
-               array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)
+        SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)
         INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
         FROM centile_store.periods_at(p_board_id, board.periods, at) p JOIN centile_store.periods q ON q.id = p.period_id;
     ELSE
         SELECT * INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
         FROM centile_store.import_periods(p_board_id, board.periods, p_times, at);
     END IF;
-    SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
-           array_agg(u.lane_hash % board.lanes = p_lane ORDER BY p.place)
-    INTO user_ids, are_banned, are_of_lane
-    FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
-    IF board.segments <> '{}' THEN
-        SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
-        FROM centile_store.segment_state(board, user_ids, p_event_users, p_times, at, period_ids);
+    live_periods := ARRAY(SELECT q.id FROM centile_store.periods q WHERE q.board_id = p_board_id AND q.segment = '' AND q.state <> 'closed');
+    IF EXISTS (SELECT FROM centile_store.fillings f WHERE f.board_id = p_board_id) THEN
+        SELECT period_ids || array_agg(w.period_id), period_kinds || array_agg('rolling'::text), period_labels || array_agg(w.label), period_starts || array_agg(w.starts_at),
+               period_ends || array_agg(w.ends_at), period_rankings || array_agg(w.ranking_id),
+               array_fill(NULL::bigint, ARRAY[coalesce(cardinality(period_ids), 0)]) || array_agg(w.standings_up_to)
+        INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings, period_fillings
+        FROM centile_store.filling_windows(p_board_id, p_lane) w;
     END IF;
-    IF p_times IS NULL THEN
-        SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-        INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
-        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
-        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id AND l.lane = p_lane LIMIT 1) l;
-    ELSE
-        SELECT * INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros, reset_users, reset_times
-        FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
+    SELECT array_agg(u.id ORDER BY p.place),
+           array_agg((u.id, u.banned_at IS NOT NULL OR coalesce(b.banned, false), u.lane_hash % board.lanes = p_lane,
+                      b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods)::centile_store.player_state ORDER BY p.place)
+    INTO v_users, players
+    FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
+    LEFT JOIN centile_store.users u ON u.external_id = p.external_id
+    LEFT JOIN centile_store.players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.lane = p_lane;
+    IF board.segments <> '{}' THEN
+        live_periods := live_periods || centile_store.open_segment_periods(ARRAY(
+            SELECT DISTINCT x FROM unnest(players) AS p CROSS JOIN unnest(p.period_ids) AS x WHERE x <> ALL (live_periods)));
+        SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
+        FROM centile_store.segment_state(board, v_users, p_event_users, p_times, at, period_ids);
+    END IF;
+    IF p_times IS NOT NULL THEN
+        SELECT array_agg(u.place), array_agg(t.occurred_at) INTO reset_users, reset_times FROM unnest(v_users) WITH ORDINALITY AS u (id, place)
+        JOIN centile_store.players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
+        JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
     END IF;
     IF p_ids <> '{}' THEN
-        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings,
-            known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details, known_metadata
-        FROM centile_store.known_events(p_board_id, user_ids, p_id_users, p_ids);
+        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings, known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details, known_metadata
+        FROM centile_store.known_events(p_board_id, v_users, p_id_users, p_ids);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2433,14 +2475,15 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
 
-CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) RETURNS record
+CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
-#variable_conflict use_column
 DECLARE
-    v_period centile_store.periods;
+    v_period     centile_store.periods;
+    v_ranking_id bigint;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.lock_buckets(v_period.board_id);
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' THEN
@@ -2452,25 +2495,28 @@ BEGIN
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
     WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes)
-    SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
-    RETURNING id INTO ranking_id;
-    -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
-    IF NOT pg_try_advisory_lock(1128615510, centile_store.lock_key(ranking_id)) THEN
-        RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
+    PERFORM centile_store.forget_fillings(v_period.board_id);
+    v_ranking_id := centile_store.create_ranking(v_period.board_id, p_period_id);
+    -- Does not wait, because this session already holds other locks.
+    IF NOT pg_try_advisory_lock(1128615510, centile_store.lock_key(v_ranking_id)) THEN
+        RAISE EXCEPTION 'another session holds the lock of ranking %', v_ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
-    ledger_end := centile_store.ledger_end();
+    INSERT INTO centile_store.fillings (board_id, ranking_id, lane, standings_up_to)
+    SELECT v_period.board_id, v_ranking_id, n, CASE v_period.state WHEN 'preparing' THEN 0 ELSE centile_store.key_max() END
+    FROM centile_store.boards b CROSS JOIN LATERAL generate_series(0, b.lanes - 1) AS n WHERE b.id = v_period.board_id;
+    RETURN v_ranking_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking of a period, beside the live one if there is one, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint) IS 'Begins a new ranking of a period, beside the live one if there is one, and returns its id. Example: SELECT centile_store.begin_rebuild(1) > 0 AS is_begun;';
 
 CREATE FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql
     SET lock_timeout TO '1s'
     AS $$
 BEGIN
-    ledger_end := centile_store.settled_ledger_end(p_board_id);
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    ledger_end := centile_store.ledger_end();
     SELECT array_agg(l.batch ORDER BY l.lane), array_agg(l.last_at ORDER BY l.lane) INTO batches, times
     FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
     IF cardinality(batches) IS DISTINCT FROM (SELECT b.lanes::integer FROM centile_store.boards b WHERE b.id = p_board_id) THEN
@@ -2596,12 +2642,19 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
                                       WHERE c.ranking_id = g.id AND c.lane = n ORDER BY c.revision DESC LIMIT 1), 0)
                      FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
         OFFSET 0) a
-    CROSS JOIN LATERAL (SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions OFFSET 0) v
+    CROSS JOIN LATERAL (
+        SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions, CASE p.segment WHEN '' THEN p.id ELSE (
+            SELECT w.id FROM centile_store.periods w WHERE w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '') END AS whole_id
+        OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
     LEFT JOIN LATERAL (
-        SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
-        WHERE NOT v.is_behind AND l.ranking_id = g.id AND l.user_id = u.id
+        -- As in centile_store.leaderboard, which would look up ranking and periods for each player.
+        SELECT x.rank_keys[n.place] AS rank_key, x.tie_keys[n.place] AS tie_key
+        FROM centile_store.players x
+        CROSS JOIN LATERAL (SELECT array_position(x.period_ids, v.whole_id) AS place OFFSET 0) n
+        WHERE NOT v.is_behind AND x.board_id = g.board_id AND x.user_id = u.id AND n.place IS NOT NULL
+          AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, u.id, p.ends_at)))
         UNION ALL
         SELECT k.rank_key, k.tie_key FROM centile_store.applied_key(g.id, u.id) k WHERE v.is_behind) l ON true
     LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -u.id) c ON true
@@ -2721,27 +2774,6 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.build_combination(p_board_id integer) IS 'Computes the ranking of a combined board into a new view. Example: SELECT centile_store.build_combination(4);';
 
-CREATE FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000, OUT players bigint, OUT last_user bigint) RETURNS record
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-DECLARE
-    v_users bigint[];
-BEGIN
-    SELECT array_agg(x.user_id), count(*), max(x.user_id) INTO v_users, players, last_user
-    FROM (SELECT DISTINCT t.user_id
-          FROM centile_store.rankings g
-          JOIN centile_store.score_transactions t ON t.board_id = g.board_id
-          WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.lane = p_lane AND t.user_id > p_after_user
-          ORDER BY t.user_id LIMIT p_limit) x;
-    IF players > 0 THEN
-        PERFORM centile_store.place_entries(p_lane, centile_store.entry_changes(ARRAY[p_ranking_id], v_users));
-    END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Updates players of an unfinished ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
-
 CREATE FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_numbers integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS bigint
     LANGUAGE plpgsql
     AS …; -- a branch per bucket table, see centile_store.create_bucket_function
@@ -2777,6 +2809,40 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Adds to bucket counts of a lane. Example: SELECT centile_store.change_counts(0::smallint, NULL, ''{1,1}'', ''{0,1}'', ''{-1,1}'');';
+
+CREATE FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS centile_store.player_standings[]
+    LANGUAGE sql STABLE
+    AS $$
+    WITH change AS MATERIALIZED (
+        SELECT DISTINCT ON (c.user_id, w.id) c.user_id, w.id AS period_id, c.rank_key, c.tie_key, c.only_zeros
+        FROM unnest(p_changes) AS c
+        JOIN centile_store.rankings g ON g.id = c.ranking_id
+        JOIN centile_store.periods q ON q.id = g.period_id
+        JOIN centile_store.periods w ON w.board_id = q.board_id AND w.kind = q.kind AND w.label = q.label AND w.segment = ''
+        WHERE q.segment = '' OR w.ranking_id IS NULL
+        ORDER BY c.user_id, w.id
+    ), standing AS (
+        SELECT c.user_id, c.period_id, c.rank_key, c.tie_key, c.only_zeros FROM change c
+        UNION ALL
+        SELECT p.user_id, s.period_id, s.rank_key, s.tie_key, coalesce(s.period_id = ANY (p.zero_periods), false)
+        FROM centile_store.players p
+        CROSS JOIN LATERAL unnest(p.period_ids, p.rank_keys, p.tie_keys) AS s (period_id, rank_key, tie_key)
+        WHERE p.board_id = p_board_id AND p.user_id = ANY (p_user_id || ARRAY(SELECT c.user_id FROM unnest(p_changes) AS c))
+          AND NOT EXISTS (SELECT FROM change c WHERE c.user_id = p.user_id AND c.period_id = s.period_id)
+    )
+    SELECT array_agg(p.standings)
+    FROM (SELECT (u.id, coalesce(array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
+                  coalesce(array_agg(s.rank_key ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
+                  coalesce(array_agg(s.tie_key ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
+                  array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL AND s.only_zeros))::centile_store.player_standings AS standings
+          FROM (SELECT c.user_id AS id FROM unnest(p_changes) AS c
+                UNION
+                SELECT p_user_id WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = p_board_id AND t.user_id = p_user_id)) u
+          LEFT JOIN standing s ON s.user_id = u.id
+          GROUP BY u.id) p
+$$;
+
+COMMENT ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'All standings of the players in p_changes, with these changes. Example: SELECT centile_store.changed_players(1, 1, ''{}'');';
 
 CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
     LANGUAGE plpgsql
@@ -3127,7 +3193,7 @@ BEGIN
                     -- A period without scores.
                     ELSE '(SELECT 0::bigint AS user_id, 0::bigint AS score, now() AS reached_at) e WHERE false' END,
                (SELECT format(' AND e.user_id <> ALL (%L::bigint[])', array_agg(x.user_id))
-                FROM (SELECT DISTINCT p.user_id FROM centile_store.board_players p
+                FROM (SELECT DISTINCT p.user_id FROM centile_store.players p
                       WHERE p.banned AND p.board_id IN (SELECT centile_store.source_boards(s.board_id))) x
                 HAVING count(*) > 0)), ' UNION ALL ' ORDER BY s.place)
     INTO v_entries
@@ -3191,7 +3257,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -3243,12 +3309,12 @@ BEGIN
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
-    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros);
-    PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
+    PERFORM centile_store.write_players(v_lane, p_players);
+    PERFORM centile_store.advance_lane(v_lane, v_last_at, p_entries);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -3635,6 +3701,41 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) IS 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';
+
+CREATE FUNCTION centile_store.differing_players(p_ranking_id bigint) RETURNS TABLE(lane smallint, batch bigint, user_id bigint, rank_key bigint, tie_key bigint, only_zeros boolean, ends_act boolean)
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '128MB'
+    SET enable_nestloop TO 'off'
+    AS $$
+DECLARE
+    v_ranking centile_store.rankings;
+BEGIN
+    SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    RETURN QUERY
+    WITH filling AS (
+        SELECT f.lane FROM centile_store.fillings f
+        WHERE f.board_id = v_ranking.board_id AND f.ranking_id = p_ranking_id AND f.standings_up_to < centile_store.key_max()
+    )
+    SELECT x.lane, n.batch, x.user_id, x.rank_key, x.tie_key, x.only_zeros, x.ends_act
+    FROM (SELECT f.lane, centile_store.key_max() AS user_id, NULL::bigint AS rank_key, NULL::bigint AS tie_key, NULL::boolean AS only_zeros, true AS ends_act
+          FROM filling f
+          UNION ALL
+          SELECT p.lane, p.user_id, NULL, NULL, NULL, true
+          FROM (SELECT p.lane, p.user_id, row_number() OVER (PARTITION BY p.lane ORDER BY p.user_id) AS n
+                FROM centile_store.players p WHERE p.board_id = v_ranking.board_id AND p.lane IN (SELECT f.lane FROM filling f)) p
+          WHERE p.n % 5000 = 0
+          UNION ALL
+          SELECT (u.lane_hash % v_ranking.lanes)::smallint AS lane, u.id AS user_id, e.rank_key, e.tie_key, e.only_zeros, false
+          FROM centile.entries_from_ledger(v_ranking.period_id) e
+          FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) l ON l.user_id = e.user_id
+          JOIN centile_store.users u ON u.id = coalesce(e.user_id, l.user_id)
+          WHERE (e.rank_key, e.tie_key, e.only_zeros) IS DISTINCT FROM (l.rank_key, l.tie_key, l.only_zeros) OR l.lane <> u.lane_hash % v_ranking.lanes) x
+    JOIN (SELECT l.lane, max(l.batch) AS batch FROM centile_store.board_lanes l WHERE l.board_id = v_ranking.board_id GROUP BY l.lane) n ON n.lane = x.lane
+    ORDER BY x.lane, x.user_id, x.ends_act;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.differing_players(p_ranking_id bigint) IS 'Players whose stored standing in the period of a ranking differs from the ledger, with the standing by the ledger. Example: SELECT user_id, rank_key FROM centile_store.differing_players(1);';
 
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4087,7 +4188,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) IS 'Records that a refresh of a combined board failed. Example: SELECT centile_store.fail_combination(4, ''a reason'');';
 
-CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
+CREATE FUNCTION centile_store.fill_bounds(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET work_mem TO '128MB'
     AS $$
@@ -4096,34 +4197,14 @@ DECLARE
     v_size    bigint := greatest((v_players + 99) / 100, 1000);
     v_bounds  centile_store.rank_key[];
 BEGIN
-    WITH key AS MATERIALIZED (
-        SELECT k.*, g.buckets[k.n / v_size + 1] AS bucket
-        FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key, l.lane,
-                     lag(l.rank_key) OVER upwards AS rank_key_below, lag(l.tie_key) OVER upwards AS tie_key_below,
-                     row_number() OVER upwards - 1 AS n
-              FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
-              WINDOW upwards AS (ORDER BY l.rank_key, l.tie_key, -l.user_id)) k
-        CROSS JOIN centile_store.rankings g
-        WHERE g.id = p_ranking_id
-        ORDER BY k.n
-    ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
-        WHERE k.n % 1000 <> 0 OR centile_store.yield_to_writers()
-    ), tally AS MATERIALIZED (
-        SELECT k.lane, k.bucket, count(*) AS players FROM key k GROUP BY k.lane, k.bucket
-    ), counted AS (
-        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-        SELECT p_ranking_id, l.lane, ARRAY(
-            SELECT coalesce(c.players, 0)::integer
-            FROM generate_series(0, 99) AS n LEFT JOIN tally c ON c.lane = l.lane AND c.bucket = n
-            ORDER BY n)
-        FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
-        WHERE g.id = p_ranking_id
-    )
     SELECT array_agg(centile_store.bound_above((k.rank_key_below, k.tie_key_below, NULL)::centile_store.rank_key,
                                                (k.rank_key, k.tie_key, k.user_key)::centile_store.rank_key) ORDER BY k.n)
-    INTO v_bounds FROM key k WHERE k.n > 0 AND k.n % v_size = 0;
+    INTO v_bounds
+    FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key, lag(l.rank_key) OVER upwards AS rank_key_below, lag(l.tie_key) OVER upwards AS tie_key_below,
+                 row_number() OVER upwards - 1 AS n
+          FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
+          WINDOW upwards AS (ORDER BY l.rank_key, l.tie_key, -l.user_id)) k
+    WHERE k.n > 0 AND k.n % v_size = 0 AND k.n < v_size * 100;
     PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
         || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
     FROM centile_store.rankings g WHERE g.id = p_ranking_id;
@@ -4131,32 +4212,87 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes layout, bucket rows and counts of a ranking from its entries, and returns the number of players. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_bounds(p_ranking_id bigint) IS 'Sets the bounds of a new ranking so that its players spread evenly over the buckets, and returns their number. Example: SELECT r.ranking_id, centile_store.fill_bounds(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) AS r (ranking_id);';
 
-CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
+CREATE FUNCTION centile_store.fill_rows(p_ranking_id bigint, p_lane smallint, p_limit integer DEFAULT 10000, OUT players bigint, OUT changes bigint) RETURNS record
     LANGUAGE plpgsql
-    SET work_mem TO '128MB'
-    SET enable_nestloop TO 'off'
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    SET work_mem TO '64MB'
     AS $$
+#variable_conflict use_column
 DECLARE
-    v_entries bigint;
+    v_filling record;
+    v_step    record;
 BEGIN
-    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
-    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.lane, e.only_zeros
-    FROM (SELECT e.*, row_number() OVER () AS n
-          FROM (SELECT e.*, u.lane_hash % g.lanes AS lane
-                FROM centile_store.rankings g
-                CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
-                JOIN centile_store.users u ON u.id = e.user_id
-                WHERE g.id = p_ranking_id
-                ORDER BY e.user_id) e) e
-    WHERE e.n % 1000 <> 0 OR centile_store.yield_to_writers();
-    GET DIAGNOSTICS v_entries = ROW_COUNT;
-    RETURN v_entries;
+    SELECT f.*, coalesce(q.ranking_id, g.id) AS logged_id INTO v_filling
+    FROM centile_store.rankings g
+    JOIN centile_store.fillings f ON f.board_id = g.board_id AND f.ranking_id = g.id AND f.lane = p_lane
+    JOIN centile_store.periods q ON q.id = g.period_id
+    WHERE g.id = p_ranking_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'ranking % is not being built', p_ranking_id USING ERRCODE = 'CB409';
+    ELSIF v_filling.rows_up_to = 0 THEN
+        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+        SELECT p_ranking_id, p_lane, array_fill(0, ARRAY[100])
+        WHERE NOT EXISTS (SELECT FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = p_lane);
+    END IF;
+    -- One statement, so all rows are as of the same batch.
+    WITH next AS MATERIALIZED (
+        SELECT max(n.user_id) AS up_to, count(*) AS players
+        FROM (SELECT p.user_id FROM centile_store.players p
+              WHERE p.board_id = v_filling.board_id AND p.lane = p_lane AND p.user_id > v_filling.rows_up_to ORDER BY p.user_id LIMIT p_limit) n
+    ), logged AS MATERIALIZED (
+        SELECT c.* FROM centile_store.batch_log c
+        WHERE c.board_id = v_filling.board_id AND c.lane = p_lane AND c.batch > v_filling.batch AND v_filling.rows_up_to > 0
+    ), change AS MATERIALIZED (
+        SELECT x.user_id, x.was_rank_key, x.was_tie_key, x.rank_key, x.tie_key, 1 AS n
+        FROM (SELECT e.user_id, e.rank_key, e.tie_key, first_value(e.was_rank_key) OVER entry AS was_rank_key,
+                     first_value(e.was_tie_key) OVER entry AS was_tie_key, lead(e.user_id) OVER entry IS NULL AS is_last
+              FROM logged c
+              CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys, c.rank_keys, c.tie_keys)
+                  AS e (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
+              WHERE e.ranking_id = v_filling.logged_id AND e.user_id <= v_filling.rows_up_to
+              WINDOW entry AS (PARTITION BY e.user_id ORDER BY c.batch)) x
+        WHERE x.is_last
+        UNION ALL
+        SELECT l.user_id, NULL, NULL, l.rank_key, l.tie_key, 0
+        FROM centile_store.leaderboard l
+        WHERE l.ranking_id = p_ranking_id AND l.lane = p_lane AND l.user_id > v_filling.rows_up_to AND l.user_id <= (SELECT n.up_to FROM next n)
+    )
+    SELECT n.*, b.*, c.* INTO v_step
+    FROM next n
+    CROSS JOIN (SELECT (SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_filling.board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1) AS batch,
+                       (SELECT count(*) FROM logged) AS logged) b
+    CROSS JOIN (SELECT array_agg(p_ranking_id) AS rankings, array_agg(c.user_id) AS users, array_agg(c.was_rank_key) AS was_keys, array_agg(c.was_tie_key) AS was_ties,
+                       array_agg(c.rank_key) AS keys, array_agg(c.tie_key) AS ties, coalesce(sum(c.n), 0) AS changes FROM change c) c;
+    IF v_filling.rows_up_to > 0 AND v_step.logged < v_step.batch - v_filling.batch THEN
+        RAISE EXCEPTION 'batches of lane % are missing in the log', p_lane USING ERRCODE = 'CB001', HINT = 'Begin the rebuild again.';
+    END IF;
+    PERFORM centile_store.apply_changes(p_lane, NULL, v_step.rankings, v_step.users, v_step.was_keys, v_step.was_ties, v_step.keys, v_step.ties)
+    WHERE v_step.users IS NOT NULL;
+    UPDATE centile_store.fillings f SET rows_up_to = coalesce(v_step.up_to, centile_store.key_max()), batch = v_step.batch
+    WHERE f.board_id = v_filling.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane;
+    players := v_step.players;
+    changes := v_step.changes;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a new ranking from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_rows(p_ranking_id bigint, p_lane smallint, p_limit integer, OUT players bigint, OUT changes bigint) IS 'Writes bucket rows of a lane of a new ranking, and returns the numbers of players added and of logged changes applied. Example: SELECT r.ranking_id, (centile_store.fill_rows(r.ranking_id, 0::smallint)).players FROM centile_store.begin_rebuild(1) AS r (ranking_id);';
+
+CREATE FUNCTION centile_store.filling_windows(p_board_id integer, p_lane smallint) RETURNS TABLE(period_id bigint, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, ranking_id bigint, standings_up_to bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p.id, p.label, p.starts_at, p.ends_at, f.ranking_id, f.standings_up_to
+    FROM centile_store.fillings f
+    JOIN centile_store.rankings g ON g.id = f.ranking_id AND g.released_at IS NULL
+    JOIN centile_store.periods p ON p.id = g.period_id AND p.state = 'preparing'
+    WHERE f.board_id = p_board_id AND f.lane = p_lane
+$$;
+
+COMMENT ON FUNCTION centile_store.filling_windows(p_board_id integer, p_lane smallint) IS 'Rolling windows of a board that are being filled, with the user id up to which players of a lane have their standings. Example: SELECT label, standings_up_to FROM centile_store.filling_windows(1, 0::smallint);';
 
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
@@ -4287,6 +4423,17 @@ CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
 $$;
 
 COMMENT ON FUNCTION centile_store.forget_event_ids(p_limit integer) IS 'Deletes expired ids of events, up to a limit, and returns their number. Example: SELECT centile_store.forget_event_ids(10) >= 0 AS is_done;';
+
+CREATE FUNCTION centile_store.forget_fillings(p_board_id integer) RETURNS void
+    LANGUAGE sql
+    AS $$
+    DELETE FROM centile_store.fillings f
+    WHERE f.board_id = p_board_id AND NOT EXISTS (
+        SELECT FROM centile_store.rankings g
+        WHERE g.id = f.ranking_id AND g.released_at IS NULL AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = g.id))
+$$;
+
+COMMENT ON FUNCTION centile_store.forget_fillings(p_board_id integer) IS 'Deletes the progress of rankings of a board that are no longer being built. Example: SELECT centile_store.forget_fillings(1);';
 
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE sql STABLE
@@ -4428,29 +4575,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) IS 'The periods of a board that hold the times of imported events; infinite bounds are NULL. Example: SELECT labels FROM centile_store.import_periods(1, ''{week}'', ''{2024-01-16}'', now());';
-
-CREATE FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) RETURNS record
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-BEGIN
-    SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-    INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
-    FROM (SELECT DISTINCT e.place, r.id
-          FROM unnest(p_event_users, p_times) AS e (place, at)
-          JOIN unnest(p_starts, p_ends, p_rankings) AS r (starts_at, ends_at, id)
-              ON coalesce(r.starts_at <= coalesce(e.at, p_at), true) AND coalesce(coalesce(e.at, p_at) < r.ends_at, true)) e
-    CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l
-                        WHERE l.ranking_id = e.id AND l.user_id = p_user_ids[e.place] LIMIT 1) l;
-    SELECT array_agg(u.place), array_agg(t.occurred_at)
-    INTO reset_users, reset_times
-    FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
-    JOIN centile_store.board_players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
-    JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) IS 'Entries and resets that a batch of imported events begins with. Example: SELECT entry_users FROM centile_store.import_state(1, ''{1}'', ''{1}'', ''{2024-01-16}'', now(), ''{NULL}'', ''{NULL}'', ''{1}'');';
 
 CREATE FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) RETURNS boolean
     LANGUAGE plpgsql STABLE
@@ -4981,7 +5105,7 @@ BEGIN
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
     WHERE id = p_user_id AND (banned_at IS NOT NULL) <> p_banned
       -- Keeps the mark of a ban that was made in between.
-      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
+      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.players b WHERE b.user_id = users.id AND b.banned));
     IF FOUND THEN
         PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
             jsonb_build_object('banned', NOT p_banned), jsonb_strip_nulls(jsonb_build_object('banned', p_banned, 'reason', p_reason)), NULL, p_user_id);
@@ -5120,13 +5244,13 @@ BEGIN
     FROM unnest(v_moved) AS s (segment);
     -- The player has the same entry in a segment as in the whole period.
     PERFORM centile_store.write_act(v_lane, v_at, p_user_id, ARRAY(
-        SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
+        SELECT (s.ranking_id, p_user_id, CASE WHEN s.segment = ANY (v_were) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_were) THEN l.tie_key END,
+                CASE WHEN s.segment = ANY (v_are) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_are) THEN l.tie_key END, l.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
         JOIN centile_store.periods w ON w.id = p.period_id
         JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = ANY (v_moved)
-        LEFT JOIN centile_store.leaderboard l ON l.ranking_id = s.ranking_id AND l.user_id = p_user_id
-        LEFT JOIN centile_store.leaderboard n ON n.ranking_id = w.ranking_id AND n.user_id = p_user_id AND s.segment = ANY (v_are)
-        WHERE s.ranking_id IS NOT NULL AND num_nonnulls(l.user_id, n.user_id) > 0));
+        JOIN centile_store.leaderboard l ON l.ranking_id = w.ranking_id AND l.user_id = p_user_id
+        WHERE s.ranking_id IS NOT NULL));
     RETURN true;
 END
 $$;
@@ -5236,6 +5360,18 @@ CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) R
 $$;
 
 COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Records the signature of a request that changes something, and returns whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
+
+CREATE FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) RETURNS bigint[]
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT ARRAY(
+        SELECT w.id FROM centile_store.periods w
+        WHERE w.id = ANY (p_period_ids) AND EXISTS (
+            SELECT FROM centile_store.periods s
+            WHERE s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment <> '' AND s.state <> 'closed'))
+$$;
+
+COMMENT ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) IS 'The whole periods among these with a segment that is not closed. Example: SELECT centile_store.open_segment_periods(''{1}'');';
 
 CREATE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
     LANGUAGE plpgsql
@@ -5425,30 +5561,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
-    AS $$
-DECLARE
-    v_order   text;
-    v_entries record;
-BEGIN
-    IF cardinality(p_changes) > 0 THEN
-        SELECT b.score_order INTO STRICT v_order
-        FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = (p_changes[1]).ranking_id;
-        SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.user_id) AS users, array_agg(c.was_rank_key) AS was_keys, array_agg(c.was_tie_key) AS was_ties,
-               array_agg(c.rank_key) AS keys, array_agg(c.tie_key) AS ties, array_agg(c.only_zeros) AS zeros
-        INTO v_entries FROM unnest(p_changes) AS c;
-        PERFORM centile_store.write_entries(p_lane, v_order, v_entries.rankings, v_entries.users, v_entries.was_keys, NULL, v_entries.keys, v_entries.ties, v_entries.zeros);
-        PERFORM centile_store.apply_changes(p_lane, NULL, v_entries.rankings, v_entries.users, v_entries.was_keys, v_entries.was_ties, v_entries.keys, v_entries.ties);
-    END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Writes changed entries of a lane in an unfinished ranking, with their bucket rows and counts. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
-
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
@@ -5601,6 +5713,24 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) IS 'An event of a board''s quarantine; an error if it does not exist. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';
+
+CREATE FUNCTION centile_store.raise_lanes(p_board_id integer, p_batches bigint[], p_times timestamp with time zone[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
+    SELECT p_board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
+    WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = n - 1);
+    UPDATE centile_store.board_lanes l
+    SET batch = greatest(l.batch, x.batch), last_at = greatest(l.last_at, x.at)
+    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], centile_store.last_logged(p_board_id, (n - 1)::smallint)) AS batch, p_times[n] AS at
+          FROM generate_subscripts(p_batches, 1) AS n) x
+    WHERE l.board_id = p_board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.raise_lanes(p_board_id integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Restores missing lanes of a board, and raises those behind the ledger or the log. Example: SELECT centile_store.raise_lanes(1, l.batches, l.times) FROM centile_store.ledger_lanes(1) l;';
 
 CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) RETURNS record
     LANGUAGE sql STABLE
@@ -5840,10 +5970,10 @@ BEGIN
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
 
-    UPDATE centile_store.board_players b
+    UPDATE centile_store.players b
     SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN p_kind = 'ban' ELSE b.banned END, was_reset = b.was_reset OR p_kind = 'reset'
     WHERE b.board_id = p_board.id AND b.user_id = p_user_id AND p_kind <> 'void';
-    INSERT INTO centile_store.board_players (board_id, user_id, lane, banned, was_reset)
+    INSERT INTO centile_store.players (board_id, user_id, lane, banned, was_reset)
     SELECT p_board.id, p_user_id, p_lane.lane, p_kind = 'ban', p_kind = 'reset' WHERE NOT FOUND AND p_kind <> 'void';
 
     IF p_kind IN ('void', 'reset') THEN
@@ -6066,13 +6196,11 @@ CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RET
     AS $_$
 DECLARE
     v_ranking_id bigint;
-    v_after      bigint;
-    v_up_to      bigint;
-    v_removed    bigint;
+    v_removed    bigint := 0;
     v_more       bigint;
     v_bucket     smallint;
 BEGIN
-    SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
+    SELECT r.id, r.removed_bucket INTO v_ranking_id, v_bucket FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL
       -- Never a ranking that a period points to, even if its row is damaged.
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
@@ -6080,16 +6208,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- Continues where the last step ended: deleted rows remain while older snapshots exist, and no
-    -- step should scan them again. Two statements, each a range of the key, whatever the statistics
-    -- say.
-    SELECT max(x.user_id) INTO v_up_to
-    FROM (SELECT x.user_id FROM centile_store.leaderboard x
-          WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) x;
-    DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id AND l.user_id > v_after AND l.user_id <= v_up_to;
-    GET DIAGNOSTICS v_removed = ROW_COUNT;
-    UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
-    -- All hundred tables: a rebuild may have replaced a damaged layout.
+    -- Continues in the bucket table where the last call ended. Reads all hundred, because a rebuild may
+    -- have replaced a damaged layout.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP
         EXECUTE format(
             'DELETE FROM centile_store.%1$I b
@@ -6105,6 +6225,7 @@ BEGIN
     UPDATE centile_store.rankings r SET removed_bucket = v_bucket WHERE r.id = v_ranking_id AND r.removed_bucket <> v_bucket;
     IF v_removed < p_limit THEN
         DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
+        DELETE FROM centile_store.fillings f WHERE f.ranking_id = v_ranking_id;
         DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
         v_removed := v_removed + 1;
     END IF;
@@ -6113,6 +6234,56 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Deletes some rows of released rankings and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_released();';
+
+CREATE FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) RETURNS void
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_period   centile_store.periods;
+    v_filling  centile_store.fillings;
+    v_lane     centile_store.board_lanes;
+    v_changed  bigint[];
+    v_changes  centile_store.entry_change[];
+BEGIN
+    SELECT p.* INTO STRICT v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id WHERE g.id = p_ranking_id;
+    PERFORM centile_store.hold_lane(v_period.board_id, p_lane);
+    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    SELECT * INTO v_filling FROM centile_store.fillings f WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane;
+    UPDATE centile_store.players p SET lane = p_lane WHERE p.board_id = v_period.board_id AND p.user_id = ANY (p_user_ids) AND p.lane <> p_lane;
+    v_changed := ARRAY(
+        SELECT p.user_id FROM centile_store.players p
+        WHERE p.board_id = v_period.board_id AND p.lane = p_lane AND p.batch > p_batch
+          AND (p.user_id = ANY (p_user_ids) OR p.user_id > v_filling.standings_up_to AND p.user_id <= p_up_to)
+        UNION
+        -- Scores that left a wrong standing unchanged: the player's row has no later batch.
+        SELECT u FROM unnest(p_user_ids) AS u
+        WHERE v_period.ranking_id IS NOT NULL AND EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = v_period.board_id AND t.user_id = u AND t.batch > p_batch));
+    v_changes := centile_store.entry_changes(ARRAY[p_ranking_id], v_changed) || ARRAY(
+        SELECT (p_ranking_id, u.user_id, l.rank_key, l.tie_key, u.rank_key, u.tie_key, u.only_zeros)::centile_store.entry_change
+        FROM unnest(p_user_ids, p_rank_keys, p_tie_keys, p_only_zeros) AS u (user_id, rank_key, tie_key, only_zeros)
+        LEFT JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = ANY (p_user_ids)) l ON l.user_id = u.user_id
+        WHERE u.user_id <> ALL (v_changed) AND num_nonnulls(u.rank_key, l.rank_key) > 0);
+    IF v_period.ranking_id IS NOT NULL THEN
+        v_changes := ARRAY(
+            SELECT (p.ranking_id, c.user_id, c.was_rank_key, c.was_tie_key, c.rank_key, c.tie_key, c.only_zeros)::centile_store.entry_change
+            FROM unnest(v_changes) AS c
+            JOIN centile_store.periods p ON p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.label = v_period.label AND p.ranking_id IS NOT NULL
+                AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, c.user_id, p.ends_at))));
+    END IF;
+    IF p_user_ids <> '{}' AND v_period.ranking_id IS NOT NULL THEN
+        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_ids[1], v_changes);
+    ELSE
+        -- The ranking is not read yet, so nothing is logged. Batches that read the old standings retry.
+        PERFORM centile_store.write_players(v_lane, centile_store.changed_players(v_period.board_id, NULL, v_changes), true);
+        PERFORM centile_store.advance_lane(v_lane, v_lane.last_at);
+    END IF;
+    UPDATE centile_store.fillings f SET standings_up_to = p_up_to
+    WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane AND v_period.ranking_id IS NULL;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) IS 'Sets standings of players of a lane to those of the ledger. Example: SELECT centile_store.repair_players(1, d.lane, d.batch, 0, array_agg(d.user_id), array_agg(d.rank_key), array_agg(d.tie_key), array_agg(d.only_zeros)) FROM centile_store.differing_players(1) d GROUP BY d.lane, d.batch;';
 
 CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) RETURNS boolean
     LANGUAGE plpgsql
@@ -6474,17 +6645,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) IS 'The highest id in the ledger, and the lanes of a board whose later rows have higher ones. Example: SELECT cardinality(lanes) > 0 AS is_settled FROM centile_store.settle_lanes(1, true);';
 
-CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
-    RETURN centile_store.ledger_end();
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which all rows of a board are committed; later rows have higher ids. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
-
 CREATE FUNCTION centile_store.shown_sources(p_sources jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE
     RETURN (SELECT COALESCE(jsonb_agg(jsonb_build_object('board', s.board, 'period', s.period, 'version', s.version) ORDER BY s.place), '[]'::jsonb) AS "coalesce" FROM jsonb_to_recordset(shown_sources.p_sources) s(place integer, board text, period text, version text));
@@ -6598,58 +6758,39 @@ $$;
 
 COMMENT ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) IS 'Players and rules of a ranking, or of the archive of a period; the other argument is NULL. Example: SELECT * FROM centile_store.source_of(1, NULL);';
 
-CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS bigint
+CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer DEFAULT 500) RETURNS bigint
     LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
     AS $$
 DECLARE
-    v_period centile_store.periods;
-    v_end    bigint;
+    v_ranking centile_store.rankings;
+    v_period  centile_store.periods;
 BEGIN
+    SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     -- Apply most of the log before writers have to wait.
-    PERFORM centile_store.lock_buckets(g.board_id) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    WHILE NOT (SELECT a.is_done FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.apply_board(g.board_id) a WHERE g.id = p_ranking_id) LOOP END LOOP;
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    WHILE NOT (SELECT a.is_done FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.apply_board(g.board_id) a WHERE g.id = p_ranking_id) LOOP END LOOP;
+    PERFORM centile_store.lock_buckets(v_ranking.board_id);
+    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_ranking.board_id) a) LOOP END LOOP;
+    PERFORM centile_store.fill_rows(p_ranking_id, n::smallint) FROM generate_series(0, v_ranking.lanes - 1) AS n;
+    PERFORM centile_store.lock_structure(v_ranking.board_id, true);
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
     IF NOT FOUND OR v_period.state = 'closed' OR v_period.ranking_id = p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or another session has rebuilt it' USING ERRCODE = 'CB409';
-    END IF;
-    v_end := centile_store.ledger_end();
-    IF (SELECT count(*) FROM (SELECT FROM centile_store.score_transactions t
-                              WHERE t.board_id = v_period.board_id AND t.id > p_after AND t.id <= v_end LIMIT p_limit + 1) x) > p_limit THEN
+    ELSIF EXISTS (SELECT FROM centile_store.fillings f WHERE f.board_id = v_ranking.board_id AND f.ranking_id = p_ranking_id
+                  AND least(f.standings_up_to, f.rows_up_to) < centile_store.key_max()) THEN
+        RAISE EXCEPTION 'ranking % is not complete yet', p_ranking_id USING ERRCODE = 'CB409';
+    ELSIF (SELECT sum(c.changes) > p_limit FROM centile_store.fillings f
+           JOIN centile_store.batch_log c ON c.board_id = f.board_id AND c.lane = f.lane AND c.batch > f.batch
+           WHERE f.board_id = v_ranking.board_id AND f.ranking_id = p_ranking_id) THEN
         RETURN NULL;
     END IF;
-    PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
-    FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
-    -- Players who have joined or left the segment meanwhile: the ledger does not contain moves.
-    PERFORM centile_store.place_entries(m.lane, centile_store.entry_changes(ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id)))
-    FROM centile_store.rankings g
-    JOIN centile_store.segment_members m ON m.board_id = g.board_id AND m.segment = v_period.segment AND m.changed_at > g.created_at - interval '1 minute'
-    WHERE g.id = p_ranking_id AND v_period.segment <> ''
-    GROUP BY m.lane;
-    -- Restores missing lanes, and raises those that were set back.
-    INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
-    SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
-    WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
-    UPDATE centile_store.board_lanes l
-    SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
-    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch), centile_store.last_logged(v_period.board_id, (n - 1)::smallint)) AS batch,
-                 greatest(p_times[n], max(t.occurred_at)) AS at
-          FROM generate_subscripts(p_batches, 1) AS n
-          LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
-          GROUP BY n) x
-    WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
+    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_ranking.board_id) a) LOOP END LOOP;
+    PERFORM centile_store.fill_rows(p_ranking_id, n::smallint) FROM generate_series(0, v_ranking.lanes - 1) AS n;
     PERFORM centile_store.advance_lane(x.newest, (x.newest).last_at)
     FROM (SELECT DISTINCT ON (l.lane) l AS newest FROM centile_store.board_lanes l
           WHERE l.board_id = v_period.board_id ORDER BY l.lane, l.batch DESC) x;
     DELETE FROM centile_store.applied a WHERE a.board_id = v_period.board_id;
     INSERT INTO centile_store.applied (board_id, lane, batch)
     SELECT l.board_id, l.lane, max(l.batch) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id GROUP BY l.board_id, l.lane;
-    -- The counts of the new ranking have no batch as revision yet.
-    UPDATE centile_store.bucket_counts c SET revision = a.batch
-    FROM centile_store.applied a WHERE c.ranking_id = p_ranking_id AND a.board_id = v_period.board_id AND a.lane = c.lane;
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
@@ -6660,7 +6801,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a newly built ranking the current one of its period. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) IS 'Makes a newly built ranking the current one of its period. Example: SELECT r.ranking_id, centile_store.fill_bounds(r.ranking_id), centile_store.fill_rows(r.ranking_id, 0::smallint) IS NOT NULL AS has_begun FROM centile_store.begin_rebuild(1) AS r (ranking_id);';
 
 CREATE FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer DEFAULT 1000) RETURNS jsonb
     LANGUAGE plpgsql STABLE
@@ -7004,63 +7145,46 @@ COMMENT ON FUNCTION centile_store.wanted_windows() IS 'Rolling windows that shou
 CREATE FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    v_windows bigint[] := ARRAY(SELECT w.ranking_id FROM centile_store.filling_windows(p_lane.board_id, p_lane.lane) w WHERE w.standings_up_to >= p_user_id);
 BEGIN
-    PERFORM centile_store.write_entries(p_lane.lane, (SELECT b.score_order FROM centile_store.boards b WHERE b.id = p_lane.board_id),
-        array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), NULL, array_agg(c.rank_key), array_agg(c.tie_key), array_agg(c.only_zeros))
-    FROM unnest(p_changes) c HAVING count(*) > 0;
-    -- The first element names the player, even if no entry changes.
-    PERFORM centile_store.advance_lane(p_lane, p_at,
-        NULL::bigint || array_agg(c.ranking_id), p_user_id || array_agg(c.user_id),
-        NULL::bigint || array_agg(c.was_rank_key), NULL::bigint || array_agg(c.was_tie_key), NULL::bigint || array_agg(c.rank_key), NULL::bigint || array_agg(c.tie_key))
-    FROM unnest(p_changes) c;
+    IF v_windows <> '{}' THEN
+        p_changes := p_changes || centile_store.entry_changes(v_windows, ARRAY[p_user_id]);
+    END IF;
+    PERFORM centile_store.write_players(p_lane, centile_store.changed_players(p_lane.board_id, p_user_id, p_changes));
+    PERFORM centile_store.advance_lane(p_lane, p_at, (
+        array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), array_agg(c.was_tie_key), array_agg(c.rank_key), array_agg(c.tie_key)))
+    FROM unnest((NULL, p_user_id, NULL, NULL, NULL, NULL, NULL)::centile_store.entry_change || p_changes) AS c;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act on a player changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
-CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) RETURNS void
+CREATE FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 DECLARE
-    v_written bigint;
-    v_new     bigint;
-    v_deleted bigint;
+    v_updated bigint;
 BEGIN
-    -- Most players have an entry and keep it.
-    UPDATE centile_store.leaderboard l
-    SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
-        reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
-    FROM unnest(p_rankings, p_users, p_was_keys, p_ctids, p_keys, p_ties, p_zeros)
-        AS e (ranking_id, user_id, was_key, ctid, rank_key, tie_key, only_zeros)
-    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id AND x.lane = p_lane))
-      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND e.was_key IS NOT NULL AND e.rank_key IS NOT NULL;
-    GET DIAGNOSTICS v_written = ROW_COUNT;
-    IF v_written = cardinality(p_rankings) THEN
-        RETURN;
-    END IF;
-    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
-    SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
-           centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
-    FROM unnest(p_rankings, p_users, p_was_keys, p_keys, p_ties, p_zeros)
-        AS e (ranking_id, user_id, was_key, rank_key, tie_key, only_zeros)
-    WHERE e.was_key IS NULL;
-    GET DIAGNOSTICS v_new = ROW_COUNT;
-    DELETE FROM centile_store.leaderboard l
-    USING unnest(p_rankings, p_users, p_keys) AS e (ranking_id, user_id, rank_key)
-    WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane;
-    GET DIAGNOSTICS v_deleted = ROW_COUNT;
-    IF v_written + v_new + v_deleted < cardinality(p_rankings) THEN
-        IF (SELECT count(*) FROM unnest(p_rankings, p_users) AS e (ranking_id, user_id)
-            JOIN centile_store.leaderboard l USING (ranking_id, user_id) WHERE l.lane = p_lane) < cardinality(p_rankings) - v_deleted THEN
-            RAISE EXCEPTION 'entries are missing'
-                USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
-        END IF;
-        RAISE EXCEPTION 'entries have moved' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
+    UPDATE centile_store.players p
+    SET batch = CASE WHEN p_keeps_batch THEN p.batch ELSE p_lane.batch + 1 END, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
+    FROM unnest(p_players) AS s
+    WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
+    GET DIAGNOSTICS v_updated = ROW_COUNT;
+    IF v_updated < cardinality(p_players) THEN
+        INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys, zero_periods)
+        SELECT p_lane.board_id, p_lane.lane, s.user_id, p_lane.batch + 1, s.period_ids, s.rank_keys, s.tie_keys, s.zero_periods
+        FROM unnest(p_players) AS s
+        WHERE NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) IS 'Writes entries of a lane. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean) IS 'Replaces all standings of some players of a lane, as a batch. Example: SELECT centile_store.write_players(l, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
@@ -7426,21 +7550,76 @@ CREATE VIEW centile.combinations AS
 
 COMMENT ON VIEW centile.combinations IS 'Combined boards: their sources, how these are joined, aggregated and refreshed, the snapshot of the ranking, and the failures since. Example: SELECT board, join_rule, aggregate, sources, refresh, players, failures, failure FROM centile.combinations ORDER BY board;';
 
-CREATE TABLE centile_store.leaderboard (
-    ranking_id bigint NOT NULL,
-    user_id bigint NOT NULL,
-    score bigint NOT NULL,
-    rank_key bigint NOT NULL,
-    tie_key bigint NOT NULL,
-    reached_at timestamp with time zone NOT NULL,
+CREATE TABLE centile_store.players (
+    board_id integer NOT NULL,
     lane smallint NOT NULL,
-    only_zeros boolean NOT NULL
+    banned boolean DEFAULT false NOT NULL,
+    was_reset boolean DEFAULT false NOT NULL,
+    user_id bigint NOT NULL,
+    batch bigint DEFAULT 0 NOT NULL,
+    period_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    rank_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    tie_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    zero_periods bigint[],
+    CONSTRAINT players_keys_of_periods CHECK (((cardinality(rank_keys) = cardinality(period_ids)) AND (cardinality(tie_keys) = cardinality(period_ids))))
 )
 WITH (fillfactor='80');
 
-COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking. only_zeros: no event counts that has points other than 0; with a score other than 0: the sum lies beyond 64 bits and stopped at its limit.';
+COMMENT ON TABLE centile_store.players IS 'Players of a board: bans, resets, and the standings in whole periods that are not closed. A segment has the standings of its whole period. See the view leaderboard.';
 
-COMMENT ON COLUMN centile_store.leaderboard.lane IS 'The player''s writer lane.';
+COMMENT ON COLUMN centile_store.players.lane IS 'The player''s writer lane.';
+
+COMMENT ON COLUMN centile_store.players.batch IS 'The batch of the lane that last changed the standings.';
+
+COMMENT ON COLUMN centile_store.players.period_ids IS 'The whole period of each standing. Standings in closed periods remain until the next score.';
+
+COMMENT ON COLUMN centile_store.players.zero_periods IS 'Periods in which all counted events have 0 points. A score other than 0 then marks a sum that stopped at its limit of 64 bits.';
+
+CREATE VIEW centile_store.leaderboard AS
+ SELECT x.ranking_id,
+    x.user_id,
+    centile.rank_key(x.rank_keys[n.place], b.score_order) AS score,
+    x.rank_keys[n.place] AS rank_key,
+    x.tie_keys[n.place] AS tie_key,
+    centile.tie_key_time(x.tie_keys[n.place]) AS reached_at,
+    x.lane,
+    COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros
+   FROM ((( SELECT g.id AS ranking_id,
+            q.id AS period_id,
+            p.board_id,
+            p.user_id,
+            p.lane,
+            p.period_ids,
+            p.rank_keys,
+            p.tie_keys,
+            p.zero_periods
+           FROM ((centile_store.rankings g
+             JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment = ''::text))))
+             JOIN centile_store.players p ON ((p.board_id = q.board_id)))
+        UNION ALL
+         SELECT g.id,
+            w.id,
+            p.board_id,
+            p.user_id,
+            p.lane,
+            p.period_ids,
+            p.rank_keys,
+            p.tie_keys,
+            p.zero_periods
+           FROM ((((centile_store.rankings g
+             JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment <> ''::text))))
+             JOIN centile_store.periods w ON (((w.board_id = q.board_id) AND (w.kind = q.kind) AND (w.label = q.label) AND (w.segment = ''::text))))
+             JOIN centile_store.segment_members m ON (((m.board_id = q.board_id) AND (m.segment = q.segment) AND m.is_member AND (m.changed_at < q.ends_at))))
+             JOIN centile_store.players p ON (((p.board_id = m.board_id) AND (p.user_id = m.user_id))))
+          WHERE (NOT (EXISTS ( SELECT
+                   FROM centile_store.segment_members l
+                  WHERE ((l.board_id = m.board_id) AND (l.user_id = m.user_id) AND (l.segment = m.segment) AND (l.batch > m.batch) AND (l.changed_at < q.ends_at)))))) x
+     JOIN centile_store.boards b ON ((b.id = x.board_id)))
+     CROSS JOIN LATERAL ( SELECT array_position(x.period_ids, x.period_id) AS place
+         OFFSET 0) n)
+  WHERE (n.place IS NOT NULL);
+
+COMMENT ON VIEW centile_store.leaderboard IS 'Entries: the standing of each player in each ranking. Example: SELECT user_id, score FROM centile_store.leaderboard WHERE ranking_id = 1 ORDER BY rank_key DESC LIMIT 3;';
 
 CREATE VIEW centile.current_ranking_month AS
  SELECT b.slug AS board,
@@ -8103,18 +8282,6 @@ ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
-CREATE TABLE centile_store.board_players (
-    board_id integer NOT NULL,
-    user_id bigint NOT NULL,
-    banned boolean DEFAULT false NOT NULL,
-    was_reset boolean DEFAULT false NOT NULL,
-    lane smallint
-);
-
-COMMENT ON TABLE centile_store.board_players IS 'Players who have ever been banned or reset on a board, with their current state.';
-
-COMMENT ON COLUMN centile_store.board_players.lane IS 'The player''s writer lane.';
-
 ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.boards_id_seq
     START WITH 1
@@ -8175,6 +8342,20 @@ CREATE TABLE centile_store.erasures (
 COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten. Until done_at, tops of closed periods from next_period_id on and messages up to last_message_id may still name the player by old_id, which is then deleted. Kept for a while under the id that the caller gave, with a digest of both ids.';
 
 COMMENT ON COLUMN centile_store.erasures.next_board_id IS 'The erasure has removed the metadata of events on boards before this one, and on this one up to last_event_at and last_ledger_id.';
+
+CREATE TABLE centile_store.fillings (
+    board_id integer NOT NULL,
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    standings_up_to bigint NOT NULL,
+    rows_up_to bigint DEFAULT 0 NOT NULL,
+    batch bigint DEFAULT 0 NOT NULL
+)
+WITH (fillfactor='50');
+
+COMMENT ON TABLE centile_store.fillings IS 'Progress of rankings that are being built, by lane: the last user id with standings (in a rolling window), and the last with bucket rows.';
+
+COMMENT ON COLUMN centile_store.fillings.batch IS 'The batch of the lane that the bucket rows contain.';
 
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq
@@ -8348,9 +8529,6 @@ ALTER TABLE ONLY centile_store.batch_log
 ALTER TABLE ONLY centile_store.board_lanes
     ADD CONSTRAINT board_lanes_pkey PRIMARY KEY (board_id, lane, batch);
 
-ALTER TABLE ONLY centile_store.board_players
-    ADD CONSTRAINT board_players_pkey PRIMARY KEY (board_id, user_id);
-
 ALTER TABLE ONLY centile_store.boards
     ADD CONSTRAINT boards_pkey PRIMARY KEY (id);
 
@@ -8378,6 +8556,9 @@ ALTER TABLE ONLY centile_store.erasures
 ALTER TABLE ONLY centile_store.erasures
     ADD CONSTRAINT erasures_request_id_key UNIQUE (request_id);
 
+ALTER TABLE ONLY centile_store.fillings
+    ADD CONSTRAINT fillings_pkey PRIMARY KEY (board_id, ranking_id, lane);
+
 ALTER TABLE ONLY centile_store.friends
     ADD CONSTRAINT friends_pkey PRIMARY KEY (user_id, friend_id);
 
@@ -8386,9 +8567,6 @@ ALTER TABLE ONLY centile_store.imports
 
 ALTER TABLE ONLY centile_store.leaderboard_bucket_00
     ADD CONSTRAINT leaderboard_bucket_00_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
-
-ALTER TABLE ONLY centile_store.leaderboard
-    ADD CONSTRAINT leaderboard_pkey PRIMARY KEY (ranking_id, user_id);
 
 ALTER TABLE ONLY centile_store.named_players
     ADD CONSTRAINT named_players_pkey PRIMARY KEY (period_id);
@@ -8407,6 +8585,9 @@ ALTER TABLE ONLY centile_store.periods
 
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY centile_store.players
+    ADD CONSTRAINT players_pkey PRIMARY KEY (board_id, user_id);
 
 ALTER TABLE ONLY centile_store.profile_revision
     ADD CONSTRAINT profile_revision_pkey PRIMARY KEY (one_row);
@@ -8471,11 +8652,15 @@ CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, n
 
 CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHERE (state = 'open'::text);
 
+CREATE INDEX periods_live_idx ON centile_store.periods USING btree (board_id) WHERE ((segment = ''::text) AND (state <> 'closed'::text));
+
 CREATE INDEX periods_snapshot_ends_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE (kind = 'snapshot'::text);
 
 CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, segment, starts_at);
 
 CREATE INDEX periods_window_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE ((kind = 'rolling'::text) AND (state <> 'closed'::text));
+
+CREATE INDEX players_banned_idx ON centile_store.players USING btree (user_id, board_id) WHERE banned;
 
 CREATE INDEX quarantine_board_idx ON centile_store.quarantine USING btree (board_id, state, id);
 
@@ -8505,9 +8690,6 @@ ALTER TABLE ONLY centile_store.archive_differences
 ALTER TABLE ONLY centile_store.board_lanes
     ADD CONSTRAINT board_lanes_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
-ALTER TABLE ONLY centile_store.board_players
-    ADD CONSTRAINT board_players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
-
 ALTER TABLE ONLY centile_store.combination_sources
     ADD CONSTRAINT combination_sources_combination_fkey FOREIGN KEY (board_id) REFERENCES centile_store.combinations(board_id);
 
@@ -8531,6 +8713,9 @@ ALTER TABLE ONLY centile_store.periods
 
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_ranking_fkey FOREIGN KEY (ranking_id) REFERENCES centile_store.rankings(id);
+
+ALTER TABLE ONLY centile_store.players
+    ADD CONSTRAINT players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
 ALTER TABLE ONLY centile_store.quarantine
     ADD CONSTRAINT quarantine_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
@@ -8768,8 +8953,8 @@ GRANT ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids 
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_ranking_ids bigint[], p_user_ids bigint[], p_was_rank_keys bigint[], p_was_tie_keys bigint[], p_rank_keys bigint[], p_tie_keys bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) TO centile_service;
@@ -8833,14 +9018,14 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
@@ -8881,14 +9066,14 @@ GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile
 REVOKE ALL ON FUNCTION centile_store.build_combination(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.build_combination(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_numbers integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_numbers integer[], p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;
@@ -8930,8 +9115,8 @@ GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -8967,6 +9152,9 @@ GRANT ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantin
 
 REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.differing_players(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.differing_players(p_ranking_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
@@ -9016,11 +9204,14 @@ GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.fill_bounds(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fill_bounds(p_ranking_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.fill_rows(p_ranking_id bigint, p_lane smallint, p_limit integer, OUT players bigint, OUT changes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fill_rows(p_ranking_id bigint, p_lane smallint, p_limit integer, OUT players bigint, OUT changes bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.filling_windows(p_board_id integer, p_lane smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.filling_windows(p_board_id integer, p_lane smallint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
@@ -9030,6 +9221,9 @@ GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_act
 
 REVOKE ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.forget_fillings(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.forget_fillings(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
@@ -9060,9 +9254,6 @@ GRANT ALL ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallin
 
 REVOKE ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.is_behind(p_board_id integer, p_batches bigint[]) TO centile_service;
@@ -9174,6 +9365,9 @@ GRANT ALL ON FUNCTION centile_store.note_epoch() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) TO centile_service;
 
@@ -9198,9 +9392,6 @@ GRANT ALL ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_seg
 REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
 
@@ -9224,6 +9415,9 @@ GRANT ALL ON FUNCTION centile_store.players_of_message(p_payload jsonb) TO centi
 
 REVOKE ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.raise_lanes(p_board_id integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.raise_lanes(p_board_id integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) TO centile_service;
@@ -9276,6 +9470,9 @@ GRANT ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name te
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
 
@@ -9315,9 +9512,6 @@ GRANT ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources js
 REVOKE ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) TO centile_service;
 
@@ -9336,8 +9530,8 @@ GRANT ALL ON FUNCTION centile_store.source_changes(p_board_id integer, p_limit b
 REVOKE ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) TO centile_service;
@@ -9393,8 +9587,8 @@ GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_ctids tid[], p_keys bigint[], p_ties bigint[], p_zeros boolean[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;
@@ -9439,7 +9633,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.combinations TO centile
 GRANT SELECT ON TABLE centile.combinations TO centile_reader;
 GRANT SELECT ON TABLE centile.combinations TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard TO centile_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
+
+GRANT SELECT ON TABLE centile_store.leaderboard TO centile_service;
 
 GRANT SELECT ON TABLE centile.current_ranking_month TO centile_reader;
 GRANT SELECT ON TABLE centile.current_ranking_month TO centile_service;
@@ -9519,8 +9715,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.attribute_moves TO cent
 
 GRANT SELECT,INSERT ON TABLE centile_store.attribute_values TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
-
 GRANT USAGE ON SEQUENCE centile_store.combined_view_number TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
@@ -9528,6 +9722,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_ser
 GRANT SELECT,INSERT ON TABLE centile_store.epochs TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.erasures TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.fillings TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
 

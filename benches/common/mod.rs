@@ -315,14 +315,19 @@ pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -
     bench.centile_in(database, &["rebuild", "--board", board, "--all"])
 }
 
-/// Fills the empty ranking of a period as writers would have done.
+/// Builds a new ranking of a period from the standings of its players.
 #[allow(dead_code, reason = "not every benchmark fills one")]
 pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
     bench
         .psql(&format!(
-            "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
-                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
-             FROM centile_store.begin_rebuild({period_id}) r"
+            "DO $$ DECLARE r bigint := centile_store.begin_rebuild({period_id}); l smallint;
+             BEGIN
+                 PERFORM centile_store.fill_bounds(r);
+                 FOR l IN SELECT f.lane FROM centile_store.fillings f WHERE f.ranking_id = r LOOP
+                     WHILE (SELECT x.players > 0 FROM centile_store.fill_rows(r, l) x) LOOP END LOOP;
+                 END LOOP;
+                 PERFORM centile_store.swap_ranking(r, 2147483647);
+             END $$"
         ))
         .map(drop)
 }

@@ -132,12 +132,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let kept = read::ranking(&mut reader, board).await?;
     grown.wrong = sample::verify(bench, &kept)?;
     grown.counted = Some(sample::counted(&mut reader, &kept, players).await?);
-    bench.psql(&format!(
-        "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
-                centile_store.swap_ranking(r.ranking_id, r.ledger_end)
-         FROM centile_store.begin_rebuild({}) r",
-        kept.period
-    ))?;
+    common::fill_ranking(bench, &kept.period.to_string())?;
     let anew = read::ranking(&mut reader, board).await?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;

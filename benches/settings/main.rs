@@ -52,9 +52,9 @@ const VARIANTS: [Variant; 10] = [
     Variant { has_quarter: true, ..server("all of these and min_wal_size 4 GB", RECOMMENDED) },
     Variant { has_quarter: true, has_huge_pages: true, ..server("the same with huge pages", RECOMMENDED) },
     table(
-        "leaderboard: fillfactor 100",
-        &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 100)", "VACUUM FULL centile_store.leaderboard"],
-        &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 80)", "VACUUM FULL centile_store.leaderboard"],
+        "players: fillfactor 100",
+        &["ALTER TABLE centile_store.players SET (fillfactor = 100)", "VACUUM FULL centile_store.players"],
+        &["ALTER TABLE centile_store.players SET (fillfactor = 80)", "VACUUM FULL centile_store.players"],
     ),
     table(
         "bucket_counts: fillfactor 100",
@@ -223,7 +223,7 @@ async fn load(bench: &Bench, key: &str, players: u32, stretch: Duration) -> Outc
     drop(serve);
     let wal: f64 = bench.psql("SELECT wal_bytes FROM pg_stat_wal")?.parse()?;
     let hot_share = bench
-        .psql("SELECT n_tup_hot_upd / greatest(n_tup_upd, 1)::float8 FROM pg_stat_user_tables WHERE relid = 'centile_store.leaderboard'::regclass")?
+        .psql("SELECT n_tup_hot_upd / greatest(n_tup_upd, 1)::float8 FROM pg_stat_user_tables WHERE relid = 'centile_store.players'::regclass")?
         .parse()?;
     Ok(Run {
         scores_per_second: scores / seconds,

@@ -72,7 +72,7 @@ async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks)
         "SELECT relname || ' ' || pg_size_pretty(pg_total_relation_size(oid)) FROM pg_class
          WHERE oid IN ('centile_store.board_lanes'::regclass, 'centile_store.bucket_counts'::regclass,
                        'centile_store.rankings'::regclass, 'centile_store.boards'::regclass,
-                       'centile_store.leaderboard'::regclass)
+                       'centile_store.players'::regclass)
          ORDER BY relname",
     )?;
     println!("afterwards: {}", sizes.replace('\n', ", "));

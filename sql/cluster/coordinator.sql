@@ -55,7 +55,7 @@ DO $$
 DECLARE
     v_table text;
 BEGIN
-    FOREACH v_table IN ARRAY '{board_lanes,batch_log,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
+    FOREACH v_table IN ARRAY '{board_lanes,batch_log,bucket_counts,fillings,leaderboard_bucket,players,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
         EXECUTE format('CREATE TRIGGER hold_groups BEFORE INSERT OR UPDATE OR DELETE ON centile_store.%I
                             FOR EACH STATEMENT EXECUTE FUNCTION centile_lanes.hold_groups()', v_table);
     END LOOP;
@@ -193,5 +193,30 @@ BEGIN
         UPDATE centile_lanes.groups g SET node = v_group.node, placement = v_group.placementid WHERE g.number = v_group.number;
         COMMIT;
     END LOOP;
+END
+$$;
+
+-- Runs a query with a result of type bigint[] on the worker that has a lane, in a transaction of its own.
+-- Fails while the worker has not committed the ranking's layout: the coordinator may have lost the
+-- connection for that commit.
+CREATE FUNCTION centile_lanes.on_lane(p_lane smallint, p_ranking_id bigint, p_query text) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_answer record;
+BEGIN
+    SELECT r.* INTO STRICT v_answer
+    FROM centile_lanes.groups g
+    CROSS JOIN LATERAL run_command_on_placements(format('centile_lanes.%I', 'board_lanes_' || g.number)::regclass, format(
+        'SELECT CASE WHEN (SELECT k.layout FROM centile_store.rankings k WHERE k.id = %2$s) IS NOT DISTINCT FROM %3$s THEN (%4$s) END
+         FROM (SELECT centile_lanes.hold(%1$s) OFFSET 0) h',
+        p_lane, coalesce(p_ranking_id, 0), coalesce((SELECT k.layout FROM centile_store.rankings k WHERE k.id = p_ranking_id)::text, 'NULL'), p_query)) r
+    WHERE p_lane = ANY (g.lanes);
+    IF NOT v_answer.success THEN
+        RAISE EXCEPTION 'the worker that has lane % failed: %', p_lane, v_answer.result USING ERRCODE = 'CB001', HINT = 'Retry.';
+    ELSIF v_answer.result = '' THEN
+        RAISE EXCEPTION 'the worker that has lane % has an older layout', p_lane USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+    RETURN v_answer.result::bigint[];
 END
 $$;

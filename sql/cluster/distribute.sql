@@ -174,7 +174,7 @@ DO $$
 DECLARE
     v_groups  integer := current_setting('centile.groups');
     v_count   integer := current_setting('centile.lanes');
-    v_tables  text[] := '{board_lanes,batch_log,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}';
+    v_tables  text[] := '{board_lanes,batch_log,bucket_counts,fillings,leaderboard_bucket,players,quarantine,score_transactions,segment_members,transaction_ids,users}';
     v_table   text;
     v_name    text;
     v_lanes   smallint[];

@@ -24,7 +24,7 @@ DO $$
 DECLARE
     v_table text;
 BEGIN
-    FOREACH v_table IN ARRAY '{board_lanes,batch_log,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
+    FOREACH v_table IN ARRAY '{board_lanes,batch_log,bucket_counts,fillings,leaderboard_bucket,players,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
         EXECUTE format('DROP TABLE centile_store.%I CASCADE', v_table);
         EXECUTE format('CREATE TABLE centile_store.%1$I (LIKE centile_lanes.%2$I INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY LIST (%3$s)',
             v_table, v_table || '_0', CASE v_table WHEN 'users' THEN format('(lane_hash %% %s)', current_setting('centile.lanes')) ELSE 'lane' END);

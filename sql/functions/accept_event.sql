@@ -27,7 +27,7 @@ BEGIN
     ELSIF v_event.state = 'rejected' THEN
         RAISE EXCEPTION 'event % of the quarantine was rejected', p_quarantine_id USING ERRCODE = 'CB409', DETAIL = 'event_decided';
     ELSIF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_event.user_id AND u.banned_at IS NOT NULL)
-       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
+       OR EXISTS (SELECT FROM centile_store.players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
         RAISE EXCEPTION 'the player of event % of the quarantine is banned', p_quarantine_id USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
 

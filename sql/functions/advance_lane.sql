@@ -1,8 +1,5 @@
--- The caller has locked the row of the lane. A rebuild may raise a lane without a row in the log;
--- rank indexes then reload.
-CREATE OR REPLACE FUNCTION centile_store.advance_lane(
-    p_lane centile_store.board_lanes, p_at timestamptz, p_ranking_ids bigint[] DEFAULT '{}', p_user_ids bigint[] DEFAULT '{}',
-    p_was_rank_keys bigint[] DEFAULT '{}', p_was_tie_keys bigint[] DEFAULT '{}', p_rank_keys bigint[] DEFAULT '{}', p_tie_keys bigint[] DEFAULT '{}') RETURNS void
+-- The caller has locked the row of the lane.
+CREATE OR REPLACE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamptz, p_entries centile_store.logged_entries DEFAULT ('{}', '{}', '{}', '{}', '{}', '{}')) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -10,10 +7,10 @@ BEGIN
     SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
     WHERE l.board_id = p_lane.board_id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
     INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys)
-    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, cardinality(p_user_ids),
-            p_ranking_ids, p_user_ids, p_was_rank_keys, p_was_tie_keys, p_rank_keys, p_tie_keys);
+    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, cardinality(p_entries.user_ids), p_entries.ranking_ids, p_entries.user_ids,
+            p_entries.was_rank_keys, p_entries.was_tie_keys, p_entries.rank_keys, p_entries.tie_keys);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.advance_lane(centile_store.board_lanes, timestamptz, bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
-'Raises the batch number of a locked lane and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.advance_lane(centile_store.board_lanes, timestamptz, centile_store.logged_entries) IS
+'Raises the batch number of a locked lane, and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';

@@ -7,26 +7,30 @@ SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_lane record;
+    v_player record;
 BEGIN
-    SELECT g.board_id, x.lane, (SELECT a.batch FROM centile_store.applied a
-                                WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
-    INTO v_lane
+    SELECT g.board_id, x.lane, p.batch, (SELECT a.batch FROM centile_store.applied a
+                                         WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
+    INTO v_player
     FROM centile_store.rankings g
     CROSS JOIN centile_store.users u
     CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
+    LEFT JOIN centile_store.players p ON p.board_id = g.board_id AND p.user_id = u.id AND p.lane = x.lane
     WHERE g.id = p_ranking_id AND u.id = p_user_id;
-    SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
-    FROM centile_store.batch_log c
-    CROSS JOIN LATERAL (
-        SELECT e.* FROM unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys) AS e (ranking_id, user_id, was_rank_key, was_tie_key)
-        WHERE e.ranking_id = p_ranking_id AND e.user_id = p_user_id LIMIT 1) e
-    WHERE c.board_id = v_lane.board_id AND c.lane = v_lane.lane AND c.batch > coalesce(v_lane.applied, 0) AND p_user_id = ANY (c.user_ids)
-    ORDER BY c.batch LIMIT 1;
-    IF NOT FOUND THEN
-        SELECT l.rank_key, l.tie_key INTO rank_key, tie_key FROM centile_store.leaderboard l
-        WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
+    IF v_player.batch > coalesce(v_player.applied, 0) THEN
+        SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
+        FROM centile_store.batch_log c
+        CROSS JOIN LATERAL (
+            SELECT e.* FROM unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys) AS e (ranking_id, user_id, was_rank_key, was_tie_key)
+            WHERE e.ranking_id = p_ranking_id AND e.user_id = p_user_id LIMIT 1) e
+        WHERE c.board_id = v_player.board_id AND c.lane = v_player.lane AND c.batch > coalesce(v_player.applied, 0) AND p_user_id = ANY (c.user_ids)
+        ORDER BY c.batch LIMIT 1;
+        IF FOUND THEN
+            RETURN;
+        END IF;
     END IF;
+    SELECT l.rank_key, l.tie_key INTO rank_key, tie_key FROM centile_store.leaderboard l
+    WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
 END
 $$;
 

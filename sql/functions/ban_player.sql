@@ -13,7 +13,7 @@ BEGIN
         PERFORM centile_store.hold_ban_act(p_user_id, p_act);
     END IF;
     -- Nothing to do for a player without scores on the board, or in a repeated call.
-    IF p_banned = EXISTS (SELECT FROM centile_store.board_players
+    IF p_banned = EXISTS (SELECT FROM centile_store.players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN

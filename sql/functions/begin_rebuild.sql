@@ -1,14 +1,14 @@
--- The rebuild first reads the ledger up to ledger_end. The session holds a lock until it ends,
--- which shows that the rebuild is running. Releases rankings of earlier, interrupted rebuilds of
--- the period.
-CREATE OR REPLACE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
+-- The session holds an advisory lock as long as it lives, which shows that the ranking is being
+-- built. Releases rankings of earlier, interrupted rebuilds of the period.
+CREATE OR REPLACE FUNCTION centile_store.begin_rebuild(p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
-#variable_conflict use_column
 DECLARE
-    v_period centile_store.periods;
+    v_period     centile_store.periods;
+    v_ranking_id bigint;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.lock_buckets(v_period.board_id);
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' THEN
@@ -20,16 +20,18 @@ BEGIN
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
     WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes)
-    SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
-    RETURNING id INTO ranking_id;
-    -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
-    IF NOT pg_try_advisory_lock(1128615510, centile_store.lock_key(ranking_id)) THEN
-        RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
+    PERFORM centile_store.forget_fillings(v_period.board_id);
+    v_ranking_id := centile_store.create_ranking(v_period.board_id, p_period_id);
+    -- Does not wait, because this session already holds other locks.
+    IF NOT pg_try_advisory_lock(1128615510, centile_store.lock_key(v_ranking_id)) THEN
+        RAISE EXCEPTION 'another session holds the lock of ranking %', v_ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
-    ledger_end := centile_store.ledger_end();
+    INSERT INTO centile_store.fillings (board_id, ranking_id, lane, standings_up_to)
+    SELECT v_period.board_id, v_ranking_id, n, CASE v_period.state WHEN 'preparing' THEN 0 ELSE centile_store.key_max() END
+    FROM centile_store.boards b CROSS JOIN LATERAL generate_series(0, b.lanes - 1) AS n WHERE b.id = v_period.board_id;
+    RETURN v_ranking_id;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_rebuild(bigint) IS
-'Begins a new ranking of a period, beside the live one if there is one, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+'Begins a new ranking of a period, beside the live one if there is one, and returns its id. Example: SELECT centile_store.begin_rebuild(1) > 0 AS is_begun;';

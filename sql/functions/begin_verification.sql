@@ -7,7 +7,8 @@ LANGUAGE plpgsql VOLATILE
 SET lock_timeout = '1s'
 AS $$
 BEGIN
-    ledger_end := centile_store.settled_ledger_end(p_board_id);
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    ledger_end := centile_store.ledger_end();
     SELECT array_agg(l.batch ORDER BY l.lane), array_agg(l.last_at ORDER BY l.lane) INTO batches, times
     FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
     IF cardinality(batches) IS DISTINCT FROM (SELECT b.lanes::integer FROM centile_store.boards b WHERE b.id = p_board_id) THEN

@@ -43,12 +43,19 @@ AS $$
                                       WHERE c.ranking_id = g.id AND c.lane = n ORDER BY c.revision DESC LIMIT 1), 0)
                      FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
         OFFSET 0) a
-    CROSS JOIN LATERAL (SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions OFFSET 0) v
+    CROSS JOIN LATERAL (
+        SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions, CASE p.segment WHEN '' THEN p.id ELSE (
+            SELECT w.id FROM centile_store.periods w WHERE w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '') END AS whole_id
+        OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
     LEFT JOIN LATERAL (
-        SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
-        WHERE NOT v.is_behind AND l.ranking_id = g.id AND l.user_id = u.id
+        -- As in centile_store.leaderboard, which would look up ranking and periods for each player.
+        SELECT x.rank_keys[n.place] AS rank_key, x.tie_keys[n.place] AS tie_key
+        FROM centile_store.players x
+        CROSS JOIN LATERAL (SELECT array_position(x.period_ids, v.whole_id) AS place OFFSET 0) n
+        WHERE NOT v.is_behind AND x.board_id = g.board_id AND x.user_id = u.id AND n.place IS NOT NULL
+          AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, u.id, p.ends_at)))
         UNION ALL
         SELECT k.rank_key, k.tie_key FROM centile_store.applied_key(g.id, u.id) k WHERE v.is_behind) l ON true
     LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -u.id) c ON true

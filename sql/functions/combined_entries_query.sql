@@ -18,7 +18,7 @@ BEGIN
                     -- A period without scores.
                     ELSE '(SELECT 0::bigint AS user_id, 0::bigint AS score, now() AS reached_at) e WHERE false' END,
                (SELECT format(' AND e.user_id <> ALL (%L::bigint[])', array_agg(x.user_id))
-                FROM (SELECT DISTINCT p.user_id FROM centile_store.board_players p
+                FROM (SELECT DISTINCT p.user_id FROM centile_store.players p
                       WHERE p.banned AND p.board_id IN (SELECT centile_store.source_boards(s.board_id))) x
                 HAVING count(*) > 0)), ' UNION ALL ' ORDER BY s.place)
     INTO v_entries

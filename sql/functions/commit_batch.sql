@@ -1,18 +1,17 @@
--- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine, entries,
--- lane and log. If the state behind these decisions has changed, writes
--- nothing and returns a row of NULLs, or raises 40001 if entries have moved; the caller retries.
+-- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine,
+-- standings, lane and log. If the state behind these decisions has changed, writes nothing and
+-- returns a row of NULLs; the caller retries.
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
 -- returned them. p_at: the time of events without one. Standings of an event: the same number of
--- values for each period, the player's standing after the event. entry_*: the entries that change,
--- with the keys before and after. p_metadata: in the order of the events; NULL if none has any.
--- p_member_*: the segments of players who are new to the board, and an empty segment for each. The
--- ids in the result are in the order of the events.
+-- values for each period, the player's standing after the event. p_players: all standings of the
+-- players whose standings change. p_entries: the entries that change, for the log. p_metadata: in the
+-- order of the events; NULL if none has any. p_member_*: the segments of players who are new to the
+-- board, and an empty segment for each. The ids in the result are in the order of the events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
     p_events centile_store.pending_event[],
-    entry_rankings bigint[], entry_users bigint[], entry_ctids tid[], entry_was_keys bigint[], entry_was_ties bigint[],
-    entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], p_metadata text[], p_member_users bigint[], p_member_segments text[],
+    p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[],
     OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
@@ -65,10 +64,10 @@ BEGIN
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
-    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_was_keys, entry_ctids, entry_keys, entry_ties, entry_zeros);
-    PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties);
+    PERFORM centile_store.write_players(v_lane, p_players);
+    PERFORM centile_store.advance_lane(v_lane, v_last_at, p_entries);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], tid[], bigint[], bigint[], bigint[], bigint[], boolean[], text[], bigint[], text[]) IS
-'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], centile_store.player_standings[], centile_store.logged_entries, text[], bigint[], text[]) IS
+'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') c;';

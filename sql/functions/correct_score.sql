@@ -35,7 +35,7 @@ BEGIN
     v_lane := centile_store.lock_lane(v_board, p_user);
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
-       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
+       OR EXISTS (SELECT FROM centile_store.players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
         RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
     PERFORM centile_store.join_segments(v_board, v_lane, v_user_id, p_at, true);

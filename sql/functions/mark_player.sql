@@ -5,7 +5,7 @@ BEGIN
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
     WHERE id = p_user_id AND (banned_at IS NOT NULL) <> p_banned
       -- Keeps the mark of a ban that was made in between.
-      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
+      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.players b WHERE b.user_id = users.id AND b.banned));
     IF FOUND THEN
         PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
             jsonb_build_object('banned', NOT p_banned), jsonb_strip_nulls(jsonb_build_object('banned', p_banned, 'reason', p_reason)), NULL, p_user_id);

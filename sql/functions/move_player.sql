@@ -43,13 +43,13 @@ BEGIN
     FROM unnest(v_moved) AS s (segment);
     -- The player has the same entry in a segment as in the whole period.
     PERFORM centile_store.write_act(v_lane, v_at, p_user_id, ARRAY(
-        SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
+        SELECT (s.ranking_id, p_user_id, CASE WHEN s.segment = ANY (v_were) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_were) THEN l.tie_key END,
+                CASE WHEN s.segment = ANY (v_are) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_are) THEN l.tie_key END, l.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
         JOIN centile_store.periods w ON w.id = p.period_id
         JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = ANY (v_moved)
-        LEFT JOIN centile_store.leaderboard l ON l.ranking_id = s.ranking_id AND l.user_id = p_user_id
-        LEFT JOIN centile_store.leaderboard n ON n.ranking_id = w.ranking_id AND n.user_id = p_user_id AND s.segment = ANY (v_are)
-        WHERE s.ranking_id IS NOT NULL AND num_nonnulls(l.user_id, n.user_id) > 0));
+        JOIN centile_store.leaderboard l ON l.ranking_id = w.ranking_id AND l.user_id = p_user_id
+        WHERE s.ranking_id IS NOT NULL));
     RETURN true;
 END
 $$;

@@ -16,10 +16,10 @@ BEGIN
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
 
-    UPDATE centile_store.board_players b
+    UPDATE centile_store.players b
     SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN p_kind = 'ban' ELSE b.banned END, was_reset = b.was_reset OR p_kind = 'reset'
     WHERE b.board_id = p_board.id AND b.user_id = p_user_id AND p_kind <> 'void';
-    INSERT INTO centile_store.board_players (board_id, user_id, lane, banned, was_reset)
+    INSERT INTO centile_store.players (board_id, user_id, lane, banned, was_reset)
     SELECT p_board.id, p_user_id, p_lane.lane, p_kind = 'ban', p_kind = 'reset' WHERE NOT FOUND AND p_kind <> 'void';
 
     IF p_kind IN ('void', 'reset') THEN

@@ -6,13 +6,11 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     v_ranking_id bigint;
-    v_after      bigint;
-    v_up_to      bigint;
-    v_removed    bigint;
+    v_removed    bigint := 0;
     v_more       bigint;
     v_bucket     smallint;
 BEGIN
-    SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
+    SELECT r.id, r.removed_bucket INTO v_ranking_id, v_bucket FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL
       -- Never a ranking that a period points to, even if its row is damaged.
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
@@ -20,16 +18,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- Continues where the last step ended: deleted rows remain while older snapshots exist, and no
-    -- step should scan them again. Two statements, each a range of the key, whatever the statistics
-    -- say.
-    SELECT max(x.user_id) INTO v_up_to
-    FROM (SELECT x.user_id FROM centile_store.leaderboard x
-          WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) x;
-    DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id AND l.user_id > v_after AND l.user_id <= v_up_to;
-    GET DIAGNOSTICS v_removed = ROW_COUNT;
-    UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
-    -- All hundred tables: a rebuild may have replaced a damaged layout.
+    -- Continues in the bucket table where the last call ended. Reads all hundred, because a rebuild may
+    -- have replaced a damaged layout.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP
         EXECUTE format(
             'DELETE FROM centile_store.%1$I b
@@ -45,6 +35,7 @@ BEGIN
     UPDATE centile_store.rankings r SET removed_bucket = v_bucket WHERE r.id = v_ranking_id AND r.removed_bucket <> v_bucket;
     IF v_removed < p_limit THEN
         DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
+        DELETE FROM centile_store.fillings f WHERE f.ranking_id = v_ranking_id;
         DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
         v_removed := v_removed + 1;
     END IF;

@@ -68,9 +68,9 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
 
 fn step_text(step: Step) -> String {
     match step {
-        Step::Entries(entries) => format!("{} entries computed from the ledger", thousands(entries)),
-        Step::LaidOut(players) => format!("bucket rows and counts of {} players written", thousands(players)),
-        Step::CaughtUp(players) => format!("caught up with {} players who scored meanwhile", thousands(players)),
+        Step::Repaired(players) => format!("standings of {} players repaired from the ledger", thousands(players)),
+        Step::LaidOut(players) => format!("buckets laid out for {} players", thousands(players)),
+        Step::CaughtUp(changes) => format!("bucket rows up to date, {} logged changes applied", thousands(changes)),
     }
 }
 

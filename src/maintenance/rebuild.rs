@@ -1,7 +1,8 @@
 //! Rebuilds derived data from the ledger.
 //!
-//! A new ranking is built beside the live one, which continues to answer and to accept scores. The
-//! new one catches up with later writes, and replaces the live one in a short transaction.
+//! First, stored standings that differ from the ledger are repaired. Then a new ranking is built from
+//! the standings beside the live one, which continues to answer and to accept scores. The new one
+//! follows the log of batches, and replaces the live one in a short transaction.
 //!
 //! A rebuild may be killed at any moment: no reader uses its ranking, and the next maintenance
 //! removes its rows.
@@ -20,24 +21,23 @@ use crate::{
     store::{Store, rebuild::Rebuilder, verification::VerifiablePeriod},
 };
 
-/// Ledger rows applied while writers wait for the swap: some ten milliseconds.
-const SWAP_ROWS: i32 = 100;
+/// Logged changes applied while writers wait for the swap: about 10 ms.
+const SWAP_CHANGES: i32 = 500;
 
-/// Limit for rolling windows. No operator watches, so the build waits for a quiet moment rather than
-/// delay writers.
-const WINDOW_SWAP_ROWS: i32 = 4_000;
+/// Upper limit of these changes while scores arrive fast: about 50 ms.
+const MOST_SWAP_CHANGES: i32 = 4_000;
 
-/// Catch-up rounds without progress before writers wait for more rows.
-const STALLED_ROUNDS: u32 = 3;
+/// Attempts without progress before writers wait for more changes.
+const STALLED_ATTEMPTS: u32 = 3;
 
 /// A completed step of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Entries written from the ledger.
-    Entries(u64),
-    /// Players laid out in buckets, with counts.
+    /// Number of players whose standings were repaired.
+    Repaired(u64),
+    /// Number of players when the bounds were set.
     LaidOut(u64),
-    /// Players whose later changes were applied.
+    /// Number of logged changes applied to the new bucket rows.
     CaughtUp(u64),
 }
 
@@ -137,7 +137,7 @@ pub async fn rebuild(
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
     let mut rebuilder = store.rebuilder(period.board_id, period.period_id).await?;
-    rebuilder.read_lanes().await?;
+    rebuilder.raise_lanes().await?;
     let (players, before) = build(store, &mut rebuilder, Some(act), &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
@@ -148,8 +148,9 @@ pub async fn rebuild(
     Ok(Rebuilt { board, period, before, after, players, kept, time })
 }
 
-/// Fills a new ranking and makes it the current one of its period. Returns the number of players at
-/// layout, and the id of the previous ranking (0 for none).
+/// Fills a new ranking from the standings of its players, and makes it the current one of its
+/// period. Returns the number of players at layout, and the id of the previous ranking (0 for
+/// none).
 ///
 /// `act` is recorded in the audit log.
 pub(crate) async fn build(
@@ -158,39 +159,37 @@ pub(crate) async fn build(
     act: Option<&Act>,
     report: &mut impl FnMut(Step),
 ) -> Result<(u64, i64)> {
-    report(Step::Entries(rebuilder.fill_entries().await?));
-    let players = rebuilder.fill_buckets().await?;
+    report(Step::Repaired(rebuilder.repair_players(store).await?));
+    let players = rebuilder.fill_bounds().await?;
     report(Step::LaidOut(players));
-    let most = if act.is_some() { i32::MAX } else { WINDOW_SWAP_ROWS };
-    Ok((players, swap(store, rebuilder, act, most, report).await?))
+    Ok((players, swap(store, rebuilder, act, report).await?))
 }
 
-/// Catches up until few enough rows remain to apply while writers wait, then swaps the rankings.
+/// Writes the bucket rows until few enough changes remain to apply while writers wait, then swaps the
+/// rankings.
 ///
-/// If scores arrive faster than rounds get shorter, the limit grows up to `most`, and writers wait
-/// longer.
+/// If scores arrive faster than rounds get shorter, the limit grows.
 async fn swap(
     store: &Store,
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
-    most: i32,
     report: &mut impl FnMut(Step),
 ) -> Result<i64> {
-    let (mut limit, mut fewest, mut retries) = (SWAP_ROWS, u64::MAX, STALLED_ROUNDS);
+    let (mut limit, mut fewest, mut retries) = (SWAP_CHANGES, u64::MAX, STALLED_ATTEMPTS);
     loop {
-        let players = rebuilder.catch_up().await?;
-        report(Step::CaughtUp(players));
+        let changes = rebuilder.fill_rows().await?;
+        report(Step::CaughtUp(changes));
         // The swap applies the rest in one transaction, which no reader sees before its end.
         store.apply(rebuilder.board_id, true).await?;
         if let Some(before) = rebuilder.swap(limit, act).await? {
             return Ok(before);
         }
-        if players < fewest {
-            fewest = players;
+        if changes < fewest {
+            fewest = changes;
         } else if retries > 0 {
             retries -= 1;
         } else {
-            limit = limit.saturating_mul(2).min(most);
+            limit = limit.saturating_mul(2).min(MOST_SWAP_CHANGES);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Prepares rolling windows: fills each from the ledger before it becomes current.
 //!
 //! The window accepts scores as soon as it is filled, so that it is complete at every moment. Until
-//! then it has no ranking. Nothing remains of a run that is killed, and the next one starts again.
+//! then it has no ranking. A killed run may leave standings behind; the next run computes them again.
 
 use std::{
     collections::HashSet,

@@ -76,10 +76,10 @@ pub(crate) enum Decided {
     Repeats(usize),
 }
 
-/// An entry that a batch changes.
+/// An entry that a batch changes, in a whole period or a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The ranking.
+    /// The ranking of the period or segment.
     pub(crate) ranking_id: i64,
     /// Index of the player in [`Facts::players`].
     pub(crate) player: usize,
@@ -96,6 +96,11 @@ pub(crate) struct Decisions {
     pub(crate) events: Vec<Decided>,
     /// The changed entries, each once.
     pub(crate) changes: Vec<Change>,
+    /// The changed entries of whole periods, by index of the player and period id.
+    pub(crate) entries: BTreeMap<(usize, i64), Entry>,
+    /// Players with events in a window that is not filled up to them yet. Their rows get the batch, so
+    /// that maintenance computes their standings again.
+    pub(crate) unfilled: BTreeSet<usize>,
 }
 
 /// Periods or segments that events need and that do not exist yet. Open them and decide again.
@@ -116,7 +121,8 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
         holders: HashMap::new(),
         tallies: HashMap::new(),
         entries: BTreeMap::new(),
-        copies: BTreeMap::new(),
+        rankings: BTreeMap::new(),
+        unfilled: BTreeSet::new(),
         missing: Vec::new(),
         missing_segments: BTreeSet::new(),
     };
@@ -128,19 +134,15 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
         let missing = batch.missing_segments.into_iter().map(|(period, segment)| (period, segment.to_owned()));
         return Err(Missing::Segments(missing.collect()));
     }
-    let Batch { entries, copies, .. } = batch;
-    let change = |ranking_id, player, now| {
-        let was = facts.entries.get(&(ranking_id, player)).copied();
-        (was != Some(now)).then_some(Change { ranking_id, player, was, now })
-    };
-    let mut changes: Vec<Change> =
-        entries.iter().filter_map(|((ranking_id, player), now)| change(*ranking_id, *player, *now)).collect();
+    let Batch { mut entries, rankings, unfilled, .. } = batch;
+    let was = |player: usize, period: i64| facts.players[player].entries.get(&period).copied();
+    entries.retain(|(player, period), now| was(*player, *period) != Some(*now));
     // A player has the same entry in a segment as in the whole period, before and after the batch.
-    changes.extend(copies.into_iter().filter_map(|((segment, player), whole)| {
-        let now = entries.get(&(whole, player))?;
-        change(whole, player, *now).map(|change| Change { ranking_id: segment, ..change })
-    }));
-    Ok(Decisions { events: decided, changes })
+    let changes = rankings.into_iter().filter_map(|((ranking_id, player), period)| {
+        let now = *entries.get(&(player, period))?;
+        Some(Change { ranking_id, player, was: was(player, period), now })
+    });
+    Ok(Decisions { events: decided, changes: changes.collect(), entries, unfilled })
 }
 
 /// A batch while it is decided.
@@ -151,11 +153,11 @@ struct Batch<'a> {
     /// Index of the first event with each id that was not refused.
     holders: HashMap<(usize, &'a str), usize>,
     tallies: HashMap<usize, Tally>,
-    /// Entries after the events so far, by ranking id and index of the player.
-    entries: BTreeMap<(i64, usize), Entry>,
-    /// The ranking of the whole period from which each entry of a segment is copied, by the segment's
-    /// ranking id and index of the player.
-    copies: BTreeMap<(i64, usize), i64>,
+    /// Entries after the events so far, by index of the player and period id.
+    entries: BTreeMap<(usize, i64), Entry>,
+    /// The whole period of each ranking that the events change, by ranking id and index of the player.
+    rankings: BTreeMap<(i64, usize), i64>,
+    unfilled: BTreeSet<usize>,
     missing: Vec<DateTime<Utc>>,
     missing_segments: BTreeSet<(i64, &'a str)>,
 }
@@ -245,12 +247,12 @@ impl<'a> Batch<'a> {
     /// Folds an event into the player's entries: in all periods that hold it, or in none.
     fn fold(&mut self, event: &Pending, at: DateTime<Utc>) -> Result<Vec<Standing>, Refusal> {
         let facts: &'a Facts = self.facts;
-        let Facts { rules, periods, players, entries, .. } = facts;
+        let Facts { rules, periods, players, .. } = facts;
         let player = &players[event.player];
         let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or_default(), at };
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
-        let mut copies = Vec::new();
+        let mut rankings = Vec::new();
         let mut missing_segments = Vec::new();
         let mut kinds = 0;
         for period in periods.iter().filter(|period| period.holds(at)) {
@@ -261,13 +263,18 @@ impl<'a> Batch<'a> {
             if player.resets.iter().any(is_before_reset) {
                 continue;
             }
-            let entry = (ranking_id, event.player);
-            let was = self.entries.get(&entry).or_else(|| entries.get(&entry)).copied();
+            if period.filled_to.is_some_and(|last| player.id > Some(last)) {
+                self.unfilled.insert(event.player);
+                continue;
+            }
+            let entry = (event.player, period.id);
+            let was = self.entries.get(&entry).or_else(|| player.entries.get(&period.id)).copied();
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
             after.push((entry, now));
+            rankings.push(((ranking_id, event.player), period.id));
             for segment in player.segments.until(period.ends_at) {
                 match period.segments.get(segment) {
-                    Some(ranking) => copies.push(((ranking.ok_or(Refusal::PeriodClosed)?, event.player), ranking_id)),
+                    Some(ranking) => rankings.push(((ranking.ok_or(Refusal::PeriodClosed)?, event.player), period.id)),
                     None => missing_segments.push((period.id, segment)),
                 }
             }
@@ -285,7 +292,7 @@ impl<'a> Batch<'a> {
             self.missing.push(at);
         }
         self.entries.extend(after);
-        self.copies.extend(copies);
+        self.rankings.extend(rankings);
         self.missing_segments.extend(missing_segments);
         Ok(standings)
     }

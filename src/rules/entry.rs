@@ -13,8 +13,8 @@ const MAX_TIME: i64 = (1 << TIME_BITS) - 1;
 /// 2000-01-01 00:00 UTC, in microseconds since 1970.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
-/// One player's standing in one ranking, as in a row of `leaderboard`. The score is the rank key,
-/// negated on boards where smaller is better.
+/// One player's standing in one whole period, and so in the ranking of the period and those of the
+/// player's segments. The score is the rank key, negated on boards where smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The score, negated where smaller scores are better.

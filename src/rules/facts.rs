@@ -26,8 +26,6 @@ pub(crate) struct Facts {
     pub(crate) periods: Vec<Period>,
     /// The players of the batch, each once. Events refer to them by index.
     pub(crate) players: Vec<Player>,
-    /// The players' entries in the rankings of `periods`, by ranking id and index of the player.
-    pub(crate) entries: HashMap<(i64, usize), Entry>,
     /// Earlier events of the lane, by index of the player and the caller's id.
     pub(crate) known: HashMap<(usize, String), KnownEvent>,
 }
@@ -80,6 +78,9 @@ pub(crate) struct Period {
     pub(crate) ranking_id: Option<i64>,
     /// Whether results of events name the period. False for the next rolling window.
     pub(crate) is_shown: bool,
+    /// The user id up to which players have their standings in a rolling window that is being filled.
+    /// Maintenance computes later players, including these events. `None` for other periods.
+    pub(crate) filled_to: Option<i64>,
     /// Rankings of the segments to which players of the batch belong; `None` if the segment no longer
     /// accepts events. A segment that is absent must be opened first.
     pub(crate) segments: HashMap<String, Option<i64>>,
@@ -98,6 +99,9 @@ pub(crate) struct Player {
     pub(crate) id: Option<i64>,
     /// Whether the player is banned, everywhere or on this board.
     pub(crate) is_banned: bool,
+    /// The player's entries in whole periods that are not closed or have an open segment, by the id of
+    /// the period.
+    pub(crate) entries: BTreeMap<i64, Entry>,
     /// Times of the player's resets on this board. Live events are always later.
     pub(crate) resets: Vec<DateTime<Utc>>,
     /// The player's segments on the board.

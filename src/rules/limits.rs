@@ -39,8 +39,7 @@ impl Tally {
     pub(crate) fn new(facts: &Facts, player: usize) -> Self {
         let history = &facts.players[player].history;
         let limited = limited_periods(facts).zip(&history.gains).map(|((period, limit), past)| {
-            let ranking_id = facts.periods[period].ranking_id;
-            let entry = ranking_id.and_then(|ranking_id| facts.entries.get(&(ranking_id, player)));
+            let entry = facts.players[player].entries.get(&facts.periods[period].id);
             Limited { period, limit, past: *past, best: entry.map(|entry| entry.rank_key) }
         });
         Self { recent: history.recent, waiting: history.waiting, first: None, gains: limited.collect() }
@@ -108,7 +107,7 @@ impl Limited {
 
 /// Returns the periods whose kind has a limit of gains, with the limit.
 pub(crate) fn limited_periods(facts: &Facts) -> impl Iterator<Item = (usize, i64)> {
-    let periods = facts.periods.iter().enumerate();
+    let periods = facts.periods.iter().enumerate().filter(|(_, period)| period.filled_to.is_none());
     periods.filter_map(|(place, period)| facts.rules.gain_max.get(&period.kind).map(|limit| (place, *limit)))
 }
 

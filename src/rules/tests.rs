@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
@@ -28,6 +28,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
         ends_at: time(until),
         ranking_id: Some(10 + id),
         is_shown: true,
+        filled_to: None,
         segments: HashMap::new(),
     };
     Facts {
@@ -49,7 +50,6 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
             period(PeriodKind::Week, "week:2024-01-15", 2, -500, 500_000),
         ],
         players: (1..).take(players).map(|id| Player { id: Some(id), ..Player::default() }).collect(),
-        entries: HashMap::new(),
         known: HashMap::new(),
     }
 }
@@ -126,23 +126,26 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
                     tiebreak: one.tiebreak.unwrap_or_default(),
                     at: one.at.unwrap_or(facts.at),
                 };
-                for (ranking_id, from, until) in [(11, -1_000_000, 1_000_000), (12, -500, 500_000)] {
+                for (period, from, until) in [(1, -1_000_000, 1_000_000), (2, -500, 500_000)] {
                     let holds = time(from) <= scored.at && scored.at < time(until);
                     let last_reset =
                         facts.players[one.player].resets.iter().filter(|reset| **reset >= time(from)).max();
                     if holds && last_reset.is_none_or(|reset| scored.at >= *reset) {
-                        counted.entry((ranking_id, one.player)).or_default().push(scored);
+                        counted.entry((period, one.player)).or_default().push(scored);
                     }
                 }
             }
+            assert_eq!(decisions.changes.len(), decisions.entries.len());
             for Change { ranking_id, player, was, now } in decisions.changes {
-                assert_eq!(facts.entries.insert((ranking_id, player), now), was);
+                assert_eq!(decisions.entries.get(&(player, ranking_id - 10)), Some(&now));
+                assert_eq!(facts.players[player].entries.insert(ranking_id - 10, now), was);
             }
-            for (place, events) in &counted {
+            for ((period, player), events) in &counted {
                 let wanted = by_definition(mode, order, events);
-                assert_eq!(facts.entries.get(place).copied(), wanted, "{mode:?} {order:?} {events:?}");
+                let found = facts.players[*player].entries.get(period).copied();
+                assert_eq!(found, wanted, "{mode:?} {order:?} {events:?}");
             }
-            assert_eq!(facts.entries.len(), counted.len());
+            assert_eq!(facts.players.iter().map(|player| player.entries.len()).sum::<usize>(), counted.len());
         }
     }
 }
@@ -171,7 +174,9 @@ fn a_bad_event_is_refused_alone() {
     facts.players[1].is_banned = true;
     facts.players[2].id = None;
     facts.rules.points_max = i64::MAX;
-    facts.entries.insert((11, 3), Entry { rank_key: i64::MAX - 5, tie_key: tie_key(time(0), 0), only_zeros: false });
+    facts.players[3]
+        .entries
+        .insert(1, Entry { rank_key: i64::MAX - 5, tie_key: tie_key(time(0), 0), only_zeros: false });
     let refusals = refusals(
         &facts,
         &[
@@ -205,12 +210,12 @@ fn a_sum_that_stopped_at_its_limit_accepts_no_event() {
         for limit in [i64::MAX, -i64::MAX] {
             let mut facts = facts(Mode::Sum, order, 1);
             let mut stored = Entry { rank_key: limit, tie_key: tie_key(time(0), 0), only_zeros: true };
-            facts.entries.insert((11, 0), stored);
+            facts.players[0].entries.insert(1, stored);
             let events = [event(0, 1), event(0, -1), event(0, 0)];
             assert_eq!(refusals(&facts, &events), vec![Some(Refusal::Overflow); 3], "{order:?} {limit}");
             // A sum that is exactly the limit.
             stored.only_zeros = false;
-            facts.entries.insert((11, 0), stored);
+            facts.players[0].entries.insert(1, stored);
             assert_eq!(refusals(&facts, &[event(0, 0)]), [None], "{order:?} {limit}");
         }
     }
@@ -332,8 +337,8 @@ fn an_event_that_changes_no_entry_makes_no_change() {
         decide(facts, EventSource::Live, &[event(0, points)]).map(|decisions| decisions.changes).unwrap_or_default()
     };
     let first = changes(&facts, 5);
-    facts.entries = first.iter().map(|change| ((change.ranking_id, 0), change.now)).collect();
-    assert_eq!(facts.entries.len(), 2);
+    facts.players[0].entries = first.iter().map(|change| (change.ranking_id - 10, change.now)).collect();
+    assert_eq!(facts.players[0].entries.len(), 2);
     assert_eq!(changes(&facts, 4), []);
     assert_eq!(changes(&facts, 6).len(), 2);
 }
@@ -423,7 +428,7 @@ fn an_event_without_a_gain_passes_a_limit_that_was_lowered() {
     // Nor is the best score again.
     let mut facts = limited(Mode::Best, Gain { won: 0, base: Some(0) });
     let best = ScoredEvent { points: 100, tiebreak: 0, at: time(0) };
-    facts.entries.extend(Entry::after(None, Mode::Best, Order::Desc, best).map(|entry| ((12, 0), entry)));
+    facts.players[0].entries.extend(Entry::after(None, Mode::Best, Order::Desc, best).map(|entry| (2, entry)));
     assert_eq!(refusals(&facts, &[event(0, 100), event(0, 5), event(0, 50)]), [None, None, None]);
     assert!(refusals(&facts, &[event(0, 101)])[0].is_some());
     // Without a score before, the first score of the period is the base.
@@ -436,7 +441,7 @@ fn an_event_without_a_gain_passes_a_limit_that_was_lowered() {
 fn segments_get_the_entries_of_their_whole_periods() {
     let mut facts = facts(Mode::Sum, Order::Desc, 2);
     let before = Entry { rank_key: 10, tie_key: tie_key(time(1), 0), only_zeros: false };
-    facts.entries.insert((11, 0), before);
+    facts.players[0].entries.insert(1, before);
     // The player left DE before the end of the week, and all time goes on.
     facts.players[0].segments.changes.insert("country:DE".into(), vec![(None, true), (Some(time(600_000)), false)]);
     facts.players[1].segments.changes.insert("country:DE".into(), vec![(None, true)]);
@@ -469,4 +474,24 @@ fn segments_get_the_entries_of_their_whole_periods() {
         refusals(&facts, &events),
         [Some(Refusal::PeriodClosed), Some(Refusal::PeriodClosed), Some(Refusal::PeriodClosed)]
     );
+}
+
+#[test]
+fn a_window_counts_only_events_of_players_already_filled() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 2);
+    let window = Period {
+        id: 3,
+        kind: PeriodKind::Rolling,
+        name: "rolling:7d-2024-01-17".to_owned(),
+        ranking_id: Some(13),
+        is_shown: false,
+        filled_to: Some(1),
+        ..facts.periods[1].clone()
+    };
+    facts.periods.push(window);
+    let decisions = decide(&facts, EventSource::Live, &[event(0, 5), event(1, 7)]).ok();
+    let decisions = decisions.unwrap_or_else(|| panic!("all periods exist"));
+    let changed: Vec<_> = decisions.changes.iter().map(|change| (change.ranking_id, change.player)).collect();
+    assert_eq!(changed, [(11, 0), (11, 1), (12, 0), (12, 1), (13, 0)]);
+    assert_eq!(decisions.unfilled, BTreeSet::from([1]));
 }

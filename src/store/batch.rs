@@ -1,9 +1,8 @@
 //! SQL of score batches: reads the state that a batch starts from, and writes its results.
 
 mod arguments;
-mod ctid;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
@@ -20,10 +19,7 @@ use crate::{
     },
     store::{
         Store,
-        batch::{
-            arguments::{Columns, PendingEvent},
-            ctid::Ctid,
-        },
+        batch::arguments::{Columns, LoggedEntries, PendingEvent, PlayerStandings},
         layout::place,
         period,
         pool::Session,
@@ -42,8 +38,19 @@ pub(crate) struct Begun {
     pub(crate) unapplied_seconds: f64,
     /// State that must be unchanged when the batch is written.
     state: LaneState,
-    /// The `ctid` of each entry in [`Facts::entries`], by the same keys.
-    entry_ctids: HashMap<(i64, usize), Ctid>,
+}
+
+/// A player as `begin_batch` returns it. The arrays are `None` for a player without a row on the board.
+#[derive(Debug, sqlx::Type)]
+#[sqlx(type_name = "centile_store.player_state")]
+struct PlayerState {
+    user_id: Option<i64>,
+    is_banned: Option<bool>,
+    is_of_lane: Option<bool>,
+    period_ids: Option<Vec<i64>>,
+    rank_keys: Option<Vec<i64>>,
+    tie_keys: Option<Vec<i64>>,
+    zero_periods: Option<Vec<i64>>,
 }
 
 impl Begun {
@@ -77,8 +84,7 @@ pub(crate) struct Committed {
 pub(crate) enum Outcome {
     /// The batch is written. It is also committed, unless the session holds the lane's lock.
     Written(Committed),
-    /// Nothing is written: the lane or the structure has changed since the batch started, or VACUUM
-    /// FULL has moved entries.
+    /// Nothing is written: the lane or the structure has changed since the batch started.
     Stale,
     /// Nothing is written: the ledger has no partition for the time of an event.
     MissingMonth,
@@ -166,11 +172,14 @@ impl BatchSession {
             &row.period_starts.unwrap_or_default(),
             &row.period_ends.unwrap_or_default(),
             &row.period_rankings.unwrap_or_default(),
+            &row.period_fillings.unwrap_or_default(),
         )?;
         let segments = pairs(pairs(row.segment_periods, row.segment_names)?, row.segment_rankings)?;
         put_segments(&mut periods, segments);
-        let known_users = pairs(row.user_ids, row.are_banned)?;
-        let mut players = known_users.into_iter().map(player).collect::<Result<Vec<_>>>()?;
+        let live_periods = row.live_periods.into_iter().collect();
+        let states = row.players.unwrap_or_default();
+        let has_other_lanes = states.iter().any(|state| state.is_of_lane == Some(false));
+        let mut players = states.into_iter().map(|state| player(state, &live_periods)).collect::<Result<Vec<_>>>()?;
         if players.len() != users.len() {
             return Err(damaged());
         }
@@ -180,15 +189,6 @@ impl BatchSession {
         for (user, at) in pairs(row.reset_users, row.reset_times)? {
             players[index(user, users.len())?].resets.push(at);
         }
-        let (mut entries, mut entry_ctids) = (HashMap::new(), HashMap::new());
-        let rows = pairs(pairs(row.entry_rankings, row.entry_users)?, row.entry_ctids)?;
-        let keys = pairs(pairs(row.rank_keys, row.tie_keys)?, row.only_zeros)?;
-        for (((ranking, user), ctid), ((rank_key, tie_key), only_zeros)) in pairs(rows, keys)? {
-            let key = (ranking, index(user, users.len())?);
-            entries.insert(key, Entry { rank_key, tie_key, only_zeros });
-            entry_ctids.insert(key, ctid);
-        }
-        let has_other_lanes = row.are_of_lane.unwrap_or_default().contains(&Some(false));
         let at = row.at.filter(|_| !has_other_lanes).ok_or_else(lanes_changed)?;
         let mut known = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
@@ -229,9 +229,8 @@ impl BatchSession {
                 batch: row.batch.ok_or_else(lanes_changed)?,
                 server_started_at: row.server_started_at,
             },
-            entry_ctids,
             unapplied_seconds: row.unapplied_seconds.unwrap_or_default(),
-            facts: Facts { rules, now: row.now, at, periods, players, entries, known },
+            facts: Facts { rules, now: row.now, at, periods, players, known },
         })
     }
 
@@ -278,8 +277,8 @@ impl BatchSession {
         events: &[Pending],
         decisions: &Decisions,
     ) -> Result<Outcome> {
-        let Begun { facts, state, entry_ctids, .. } = begun;
-        let columns = Columns::of(facts, entry_ctids, source, events, decisions)?;
+        let Begun { facts, state, .. } = begun;
+        let columns = Columns::of(facts, source, events, decisions)?;
         let keep_ids =
             (source == EventSource::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let row = sqlx::query_file!(
@@ -292,14 +291,8 @@ impl BatchSession {
             facts.at,
             keep_ids,
             &columns.events as &[PendingEvent],
-            &columns.entry_rankings,
-            &columns.entry_users,
-            &columns.entry_ctids as &[Option<Ctid>],
-            &columns.entry_was_keys as &[Option<i64>],
-            &columns.entry_was_ties as &[Option<i64>],
-            &columns.entry_keys,
-            &columns.entry_ties,
-            &columns.entry_zeros,
+            &columns.players as &[PlayerStandings],
+            columns.entries as LoggedEntries,
             columns.metadata.as_deref() as Option<&[Option<String>]>,
             &columns.member_users,
             &columns.member_segments,
@@ -329,8 +322,17 @@ impl BatchSession {
     }
 }
 
-fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Result<Player> {
-    Ok(Player { id, is_banned: is_banned.ok_or_else(damaged)?, ..Player::default() })
+/// Builds a player, and leaves out standings in closed periods.
+fn player(state: PlayerState, live_periods: &BTreeSet<i64>) -> Result<Player> {
+    let zeros = state.zero_periods.unwrap_or_default();
+    let mut entries = BTreeMap::new();
+    for ((period, rank_key), tie_key) in pairs(pairs(state.period_ids, state.rank_keys)?, state.tie_keys)? {
+        if live_periods.contains(&period) {
+            entries.insert(period, Entry { rank_key, tie_key, only_zeros: zeros.contains(&period) });
+        }
+    }
+    let is_banned = state.is_banned.ok_or_else(damaged)?;
+    Ok(Player { id: state.user_id, is_banned, entries, ..Player::default() })
 }
 
 /// Builds a player's gains in the periods with a limit, of which there are `periods`. A gain that
@@ -407,10 +409,14 @@ fn periods(
     starts: &[Option<DateTime<Utc>>],
     ends: &[Option<DateTime<Utc>>],
     rankings: &[Option<i64>],
+    fillings: &[Option<i64>],
 ) -> Result<Vec<Period>> {
-    if [kinds.len(), labels.len(), starts.len(), ends.len(), rankings.len()] != [ids.len(); 5] {
+    if [kinds.len(), labels.len(), starts.len(), ends.len(), rankings.len()] != [ids.len(); 5]
+        || ![0, ids.len()].contains(&fillings.len())
+    {
         return Err(damaged());
     }
+    let filled_to = |n: usize| fillings.get(n).copied().flatten();
     let period = |(n, id): (usize, i64)| {
         let kind = period::kind(&kinds[n])?;
         let name = kind.period_name(&labels[n]);
@@ -420,7 +426,10 @@ fn periods(
         let length = |label: &str| label.split('-').next().unwrap_or_default().to_owned();
         let is_ahead = kind == PeriodKind::Rolling
             && (0..labels.len()).any(|other| {
-                kinds[other] == kinds[n] && length(&labels[other]) == length(&labels[n]) && ends[other] < ends[n]
+                filled_to(other).is_none()
+                    && kinds[other] == kinds[n]
+                    && length(&labels[other]) == length(&labels[n])
+                    && ends[other] < ends[n]
             });
         Ok(Period {
             id,
@@ -429,7 +438,8 @@ fn periods(
             starts_at,
             ends_at,
             ranking_id: rankings[n],
-            is_shown: !is_ahead,
+            is_shown: !is_ahead && filled_to(n).is_none(),
+            filled_to: filled_to(n),
             segments: HashMap::new(),
         })
     };
@@ -443,6 +453,8 @@ fn standings(json: &str) -> Result<Vec<Standing>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop there")]
+
     use super::*;
 
     #[test]
@@ -452,7 +464,20 @@ mod tests {
         assert!(pairs(vec![1, 2], vec![3]).is_err() && pairs(None::<Vec<u8>>, vec![3]).is_err());
         assert_eq!((index(1, 2).ok(), index(2, 2).ok()), (Some(0), Some(1)));
         assert!([-1, 0, 3].into_iter().all(|place| index(place, 2).is_err()));
-        assert!(player((Some(7), None)).is_err(), "a player who may be banned");
+        let state = |is_banned, keys: &[i64]| PlayerState {
+            user_id: Some(7),
+            is_banned,
+            is_of_lane: Some(true),
+            period_ids: Some(vec![1, 2]),
+            rank_keys: Some(keys.to_vec()),
+            tie_keys: Some(vec![5, 6]),
+            zero_periods: Some(vec![2]),
+        };
+        let live = BTreeSet::from([2]);
+        let stored = player(state(Some(false), &[3, 0]), &live).unwrap().entries;
+        assert_eq!(stored, BTreeMap::from([(2, Entry { rank_key: 0, tie_key: 6, only_zeros: true })]));
+        assert!(player(state(None, &[3, 0]), &live).is_err(), "a player who may be banned");
+        assert!(player(state(Some(false), &[3]), &live).is_err(), "a standing without a key");
         assert!(quarantined(None, Some("gain_too_large"), None).is_err());
     }
 

@@ -497,8 +497,8 @@ impl LoadSnapshot {
     pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
         let copy = format!(
-            "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.leaderboard l JOIN centile_store.users u ON u.id = l.user_id \
-             WHERE l.ranking_id = {ranking_id}) TO STDOUT (FORMAT binary)"
+            "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.leaderboard_bucket b JOIN centile_store.users u ON u.id = -b.user_key \
+             WHERE b.ranking_id = {ranking_id}) TO STDOUT (FORMAT binary)"
         );
         self.copy(&copy, |row| {
             let id = row.bigint()?;

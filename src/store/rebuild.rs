@@ -1,12 +1,15 @@
 //! SQL that builds a ranking beside the live one. Each step is a separate transaction.
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::{Result, model::act::Act, store::Store};
 
-/// Players per transaction of [`Rebuilder::catch_up`].
-const BATCH_PLAYERS: i32 = 2_000;
+/// Players per act. Scores of the lane wait about 10 ms for it.
+const ACT_PLAYERS: usize = 500;
+
+/// Players whose bucket rows one transaction writes.
+const STEP_PLAYERS: i32 = 10_000;
 
 /// A ranking that is being built.
 ///
@@ -21,12 +24,21 @@ pub(crate) struct Rebuilder {
     lanes: i16,
     /// The ranking being built.
     pub(crate) ranking_id: i64,
-    /// Id of the last ledger row that the new ranking is known to include.
-    reached: i64,
-    /// Last batch of each lane in the ledger; empty unless read.
-    batches: Vec<i64>,
-    /// Time of the last event of each lane, likewise.
-    times: Vec<DateTime<Utc>>,
+}
+
+/// A player whose stored standing differs from the ledger, and the right one.
+#[derive(Debug, sqlx::FromRow)]
+struct RightStanding {
+    lane: i16,
+    /// The batch of the lane at which the standing is right.
+    batch: i64,
+    user_id: i64,
+    /// `None` if the player should have no standing.
+    rank_key: Option<i64>,
+    tie_key: Option<i64>,
+    only_zeros: Option<bool>,
+    /// Whether the row only ends an act.
+    ends_act: bool,
 }
 
 /// A rolling window that should accept scores and does not yet.
@@ -51,22 +63,14 @@ impl Store {
     pub(crate) async fn rebuilder(&self, board_id: i32, period_id: i64) -> Result<Rebuilder> {
         let mut connection = self.unlimited_connection().await?;
         let begun = sqlx::query!(
-            r#"SELECT r.ranking_id AS "ranking_id!", r.ledger_end AS "ledger_end!", b.lanes
-               FROM centile_store.boards b CROSS JOIN centile_store.begin_rebuild($2) r WHERE b.id = $1"#,
+            r#"SELECT r.ranking_id AS "ranking_id!", b.lanes
+               FROM centile_store.boards b CROSS JOIN centile_store.begin_rebuild($2) AS r (ranking_id) WHERE b.id = $1"#,
             board_id,
             period_id
         )
         .fetch_one(&mut connection)
         .await?;
-        Ok(Rebuilder {
-            connection,
-            board_id,
-            lanes: begun.lanes,
-            ranking_id: begun.ranking_id,
-            reached: begun.ledger_end,
-            batches: Vec::new(),
-            times: Vec::new(),
-        })
+        Ok(Rebuilder { connection, board_id, lanes: begun.lanes, ranking_id: begun.ranking_id })
     }
 
     /// Returns the rolling windows that should accept scores and do not yet, current ones first.
@@ -126,33 +130,105 @@ impl Store {
 }
 
 impl Rebuilder {
-    /// Reads the whole ledger of the board for the last batch and event time of each lane. The swap
-    /// repairs the lane rows with them.
-    pub(crate) async fn read_lanes(&mut self) -> Result<()> {
-        let lanes = sqlx::query!(
-            r#"SELECT batches AS "batches!", times AS "times!" FROM centile_store.ledger_lanes($1)"#,
+    /// Repairs lanes that are behind the ledger.
+    pub(crate) async fn raise_lanes(&mut self) -> Result<()> {
+        sqlx::query!(
+            "SELECT centile_store.raise_lanes($1, l.batches, l.times) FROM centile_store.ledger_lanes($1) l",
             self.board_id
         )
-        .fetch_one(&mut self.connection)
+        .execute(&mut self.connection)
         .await?;
-        (self.batches, self.times) = (lanes.batches, lanes.times);
         Ok(())
     }
 
-    /// Writes the entries from the ledger; returns how many.
-    pub(crate) async fn fill_entries(&mut self) -> Result<u64> {
-        let entries = sqlx::query_scalar!(r#"SELECT centile_store.fill_entries($1) AS "entries!""#, self.ranking_id)
-            .fetch_one(&mut self.connection)
-            .await?;
-        Ok(entries.unsigned_abs())
+    /// Repairs stored standings that differ from the ledger, some players per act; returns the number
+    /// of players. In a rolling window, all players get their standings.
+    pub(crate) async fn repair_players(&mut self, store: &Store) -> Result<u64> {
+        let mut reader = store.unlimited_connection().await?;
+        // WITH HOLD stores the rows on the server, so the snapshot ends before the repairs.
+        let differing = format!(
+            "DECLARE differing NO SCROLL CURSOR WITH HOLD FOR SELECT * FROM centile_store.differing_players({})",
+            self.ranking_id
+        );
+        sqlx::raw_sql(AssertSqlSafe(differing)).execute(&mut reader).await?;
+        let (mut repaired, mut act) = (0, Vec::new());
+        loop {
+            let rows: Vec<RightStanding> = sqlx::query_as("FETCH 500 FROM differing").fetch_all(&mut reader).await?;
+            if rows.is_empty() {
+                break;
+            }
+            for row in rows {
+                if act.first().is_some_and(|first: &RightStanding| act.len() >= ACT_PLAYERS || first.lane != row.lane) {
+                    self.repair(&act).await?;
+                    act.clear();
+                }
+                let ends_act = row.ends_act;
+                repaired += u64::from(!ends_act);
+                act.push(row);
+                if ends_act {
+                    self.repair(&act).await?;
+                    act.clear();
+                }
+            }
+        }
+        self.repair(&act).await?;
+        reader.close().await?;
+        Ok(repaired)
     }
 
-    /// Writes the bounds, bucket rows and counts; returns the number of players.
-    pub(crate) async fn fill_buckets(&mut self) -> Result<u64> {
-        let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_buckets($1) AS "players!""#, self.ranking_id)
+    /// Repairs players in one act. All have the lane and batch of the first.
+    async fn repair(&mut self, players: &[RightStanding]) -> Result<()> {
+        let (Some(first), Some(last)) = (players.first(), players.last()) else { return Ok(()) };
+        let users: Vec<i64> = players.iter().map(|player| player.user_id).collect();
+        let rank_keys: Vec<Option<i64>> = players.iter().map(|player| player.rank_key).collect();
+        let tie_keys: Vec<Option<i64>> = players.iter().map(|player| player.tie_key).collect();
+        let only_zeros: Vec<Option<bool>> = players.iter().map(|player| player.only_zeros).collect();
+        sqlx::query!(
+            "SELECT centile_store.repair_players($1, $2, $3, $4, $5, $6, $7, $8)",
+            self.ranking_id,
+            first.lane,
+            first.batch,
+            last.user_id,
+            &users,
+            &rank_keys as &[Option<i64>],
+            &tie_keys as &[Option<i64>],
+            &only_zeros as &[Option<bool>],
+        )
+        .execute(&mut self.connection)
+        .await?;
+        Ok(())
+    }
+
+    /// Sets the bounds of the buckets; returns the number of players.
+    pub(crate) async fn fill_bounds(&mut self) -> Result<u64> {
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_bounds($1) AS "players!""#, self.ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
         Ok(players.unsigned_abs())
+    }
+
+    /// Writes the bucket rows of all players, and applies later changes to them; returns the number
+    /// of these changes. Lanes take turns, so that none falls far behind its log.
+    pub(crate) async fn fill_rows(&mut self) -> Result<u64> {
+        let mut changes = 0;
+        loop {
+            let mut players = 0;
+            for lane in 0..self.lanes {
+                let step = sqlx::query!(
+                    r#"SELECT players AS "players!", changes AS "changes!" FROM centile_store.fill_rows($1, $2, $3)"#,
+                    self.ranking_id,
+                    lane,
+                    STEP_PLAYERS
+                )
+                .fetch_one(&mut self.connection)
+                .await?;
+                players += step.players;
+                changes += step.changes.unsigned_abs();
+            }
+            if players == 0 {
+                return Ok(changes);
+            }
+        }
     }
 
     /// Returns the number of players whose sum lies beyond 64 bits: see `centile_store.entries_of`.
@@ -166,55 +242,19 @@ impl Rebuilder {
         Ok(players.unsigned_abs())
     }
 
-    /// Applies the ledger rows written since the last call; returns the number of players affected.
-    pub(crate) async fn catch_up(&mut self) -> Result<u64> {
-        let end = sqlx::query_scalar!(r#"SELECT centile_store.settled_ledger_end($1) AS "end!""#, self.board_id)
-            .fetch_one(&mut self.connection)
-            .await?;
-        let mut players = 0;
-        for lane in 0..self.lanes {
-            let mut after_user = 0;
-            loop {
-                let step = sqlx::query!(
-                    r#"SELECT players AS "players!", last_user FROM centile_store.catch_up($1, $2, $3, $4, $5, $6)"#,
-                    self.ranking_id,
-                    lane,
-                    self.reached,
-                    end,
-                    after_user,
-                    BATCH_PLAYERS
-                )
-                .fetch_one(&mut self.connection)
-                .await?;
-                let Some(last_user) = step.last_user else { break };
-                players += step.players.unsigned_abs();
-                after_user = last_user;
-            }
-        }
-        self.reached = end;
-        Ok(players)
-    }
-
     /// Makes the new ranking its period's current one, and records the act, if any, in the audit log;
     /// returns the previous ranking, or 0 if the period had none.
     ///
-    /// Returns `None`, and changes nothing, when more than `limit` ledger rows are still to be
-    /// applied. Returns [`crate::Error::Conflict`] when the period was closed meanwhile, or another
-    /// process is rebuilding it.
+    /// Returns `None`, and changes nothing, when more than `limit` changes are still to be applied.
+    /// Returns [`crate::Error::Conflict`] when the period was closed meanwhile, or another process is
+    /// rebuilding it.
     pub(crate) async fn swap(&mut self, limit: i32, act: Option<&Act>) -> Result<Option<i64>> {
         let mut transaction = self.connection.begin().await?;
         // The lock that swap_ranking takes stops all writers of the board.
         transaction.execute("SET LOCAL idle_in_transaction_session_timeout = '10s'").await?;
-        let before = sqlx::query_scalar!(
-            "SELECT centile_store.swap_ranking($1, $2, $3, $4, $5)",
-            self.ranking_id,
-            self.reached,
-            limit,
-            &self.batches,
-            &self.times
-        )
-        .fetch_one(&mut *transaction)
-        .await?;
+        let before = sqlx::query_scalar!("SELECT centile_store.swap_ranking($1, $2)", self.ranking_id, limit)
+            .fetch_one(&mut *transaction)
+            .await?;
         let Some(before) = before else { return Ok(None) };
         if let Some(act) = act {
             sqlx::query!(
@@ -233,6 +273,7 @@ impl Rebuilder {
             .await?;
         }
         transaction.commit().await?;
+        sqlx::query!("SELECT centile_store.forget_fillings($1)", self.board_id).execute(&mut self.connection).await?;
         Ok(Some(before))
     }
 

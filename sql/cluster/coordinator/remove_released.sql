@@ -12,9 +12,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id;
     DELETE FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = v_ranking_id;
     DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
+    DELETE FROM centile_store.fillings f WHERE f.ranking_id = v_ranking_id;
     DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
     RETURN 1;
 END

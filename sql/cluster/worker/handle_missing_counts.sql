@@ -4,11 +4,11 @@ CREATE OR REPLACE FUNCTION centile_store.handle_missing_counts(p_lane smallint, 
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    -- Before the lane's first batch in a ranking, the lane has no entries there. Otherwise, counts were lost.
+    -- Before the lane's first batch in a ranking, the lane has no bucket rows there. Otherwise, counts were lost.
     IF EXISTS (SELECT FROM unnest(p_rankings, p_changes) AS c (ranking_id, change)
                WHERE NOT EXISTS (SELECT FROM centile_store.bucket_counts x WHERE x.ranking_id = c.ranking_id AND x.lane = p_lane)
                GROUP BY c.ranking_id
-               HAVING sum(c.change) <> (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = c.ranking_id AND l.lane = p_lane)) THEN
+               HAVING sum(c.change) <> (SELECT count(*) FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = c.ranking_id AND b.lane = p_lane)) THEN
         RAISE EXCEPTION 'bucket counts of lane % are missing', p_lane
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;

@@ -1,14 +1,13 @@
 //! Arguments of `commit_batch`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
 use crate::{
     Error, Result,
     model::name::Named as _,
-    rules::{Decided, Decisions, EventSource, Facts, Pending, Player, Standing},
-    store::batch::ctid::Ctid,
+    rules::{Decided, Decisions, Entry, EventSource, Facts, Pending, Player, Standing},
 };
 
 /// An event to write, as `commit_batch` takes it.
@@ -28,32 +27,56 @@ pub(super) struct PendingEvent {
     detail: Option<String>,
 }
 
+/// All standings of a player, as `commit_batch` takes them.
+#[derive(Debug, sqlx::Type)]
+#[sqlx(type_name = "centile_store.player_standings")]
+pub(super) struct PlayerStandings {
+    user_id: i64,
+    period_ids: Vec<i64>,
+    rank_keys: Vec<i64>,
+    tie_keys: Vec<i64>,
+    zero_periods: Option<Vec<i64>>,
+}
+
+impl PlayerStandings {
+    fn of(user_id: i64, entries: &BTreeMap<i64, Entry>) -> Self {
+        let zeros: Vec<i64> = entries.iter().filter(|(_, entry)| entry.only_zeros).map(|(period, _)| *period).collect();
+        Self {
+            user_id,
+            period_ids: entries.keys().copied().collect(),
+            rank_keys: entries.values().map(|entry| entry.rank_key).collect(),
+            tie_keys: entries.values().map(|entry| entry.tie_key).collect(),
+            zero_periods: (!zeros.is_empty()).then_some(zeros),
+        }
+    }
+}
+
+/// Changed entries for the log, as `commit_batch` takes them.
+#[derive(Debug, Default, sqlx::Type)]
+#[sqlx(type_name = "centile_store.logged_entries")]
+pub(super) struct LoggedEntries {
+    ranking_ids: Vec<i64>,
+    user_ids: Vec<i64>,
+    was_rank_keys: Vec<Option<i64>>,
+    was_tie_keys: Vec<Option<i64>>,
+    rank_keys: Vec<i64>,
+    tie_keys: Vec<i64>,
+}
+
 /// Arguments of `commit_batch`.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) events: Vec<PendingEvent>,
     /// Metadata of the events; `None` if no event has any.
     pub(super) metadata: Option<Vec<Option<String>>>,
-    pub(super) entry_rankings: Vec<i64>,
-    pub(super) entry_users: Vec<i64>,
-    pub(super) entry_was_keys: Vec<Option<i64>>,
-    pub(super) entry_was_ties: Vec<Option<i64>>,
-    pub(super) entry_ctids: Vec<Option<Ctid>>,
-    pub(super) entry_keys: Vec<i64>,
-    pub(super) entry_ties: Vec<i64>,
-    pub(super) entry_zeros: Vec<bool>,
+    pub(super) players: Vec<PlayerStandings>,
+    pub(super) entries: LoggedEntries,
     pub(super) member_users: Vec<i64>,
     pub(super) member_segments: Vec<String>,
 }
 
 impl Columns {
-    pub(super) fn of(
-        facts: &Facts,
-        entry_ctids: &HashMap<(i64, usize), Ctid>,
-        source: EventSource,
-        events: &[Pending],
-        decisions: &Decisions,
-    ) -> Result<Self> {
+    pub(super) fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Result<Self> {
         let mut columns = Self::default();
         let mut metadata = Vec::with_capacity(events.len());
         for (event, decided) in events.iter().zip(&decisions.events) {
@@ -93,14 +116,20 @@ impl Columns {
             }
         }
         for change in &decisions.changes {
-            columns.entry_rankings.push(change.ranking_id);
-            columns.entry_users.push(internal_id(&facts.players[change.player])?);
-            columns.entry_was_keys.push(change.was.map(|entry| entry.rank_key));
-            columns.entry_was_ties.push(change.was.map(|entry| entry.tie_key));
-            columns.entry_ctids.push(entry_ctids.get(&(change.ranking_id, change.player)).copied());
-            columns.entry_keys.push(change.now.rank_key);
-            columns.entry_ties.push(change.now.tie_key);
-            columns.entry_zeros.push(change.now.only_zeros);
+            let entries = &mut columns.entries;
+            entries.ranking_ids.push(change.ranking_id);
+            entries.user_ids.push(internal_id(&facts.players[change.player])?);
+            entries.was_rank_keys.push(change.was.map(|entry| entry.rank_key));
+            entries.was_tie_keys.push(change.was.map(|entry| entry.tie_key));
+            entries.rank_keys.push(change.now.rank_key);
+            entries.tie_keys.push(change.now.tie_key);
+        }
+        let changed = decisions.entries.keys().map(|(player, _)| *player);
+        for player in changed.chain(decisions.unfilled.iter().copied()).collect::<BTreeSet<_>>() {
+            let changed = decisions.entries.range((player, i64::MIN)..=(player, i64::MAX));
+            let mut entries = facts.players[player].entries.clone();
+            entries.extend(changed.map(|((_, period), entry)| (*period, *entry)));
+            columns.players.push(PlayerStandings::of(internal_id(&facts.players[player])?, &entries));
         }
         Ok(columns)
     }

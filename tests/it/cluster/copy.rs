@@ -119,7 +119,7 @@ async fn writers_of_rows(url: &str) -> Vec<i64> {
     let mut found = Vec::new();
     for worker in cluster::workers(url).await {
         let latest = "SELECT max(w::text::bigint) FROM (
-            SELECT xmin FROM centile_store.users UNION ALL SELECT xmin FROM centile_store.leaderboard UNION ALL SELECT xmin FROM centile_store.bucket_counts) AS t (w)";
+            SELECT xmin FROM centile_store.users UNION ALL SELECT xmin FROM centile_store.players UNION ALL SELECT xmin FROM centile_store.bucket_counts) AS t (w)";
         found.push(sqlx::query_scalar(latest).fetch_one(&worker).await.unwrap());
     }
     found

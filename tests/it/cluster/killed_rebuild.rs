@@ -29,7 +29,7 @@ async fn a_repeated_rebuild_repairs_the_ranking_after_a_kill() {
     };
     let killing = Killing {
         command: &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"],
-        steps: &["begin_rebuild", "fill_entries", "fill_buckets", "catch_up", "swap_ranking"],
+        steps: &["begin_rebuild", "differing_players", "fill_bounds", "fill_rows", "swap_ranking"],
         kills: amount(3, 9),
         busy: "is rebuilding the period",
     };
@@ -63,20 +63,18 @@ async fn rows_are_not_placed_by_an_earlier_layout() {
     let url = past.copy().await;
     let mut session = PgConnection::connect(&url).await.unwrap();
     let begin = "
-        SELECT r.ranking_id, r.ledger_end
-        FROM centile.periods p CROSS JOIN LATERAL centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'";
-    let (ranking, end): (i64, i64) = sqlx::query_as(begin).fetch_one(&mut session).await.unwrap();
-    for step in ["fill_entries", "fill_buckets"] {
-        let step = format!("SELECT centile_store.{step}({ranking})");
-        sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut session).await.unwrap();
-    }
-    let catch_up = "SELECT sum(c.players)::bigint FROM generate_series(0, 3) l CROSS JOIN LATERAL centile_store.catch_up($1, l::smallint, 0, $2) c";
+        SELECT r.ranking_id
+        FROM centile.periods p CROSS JOIN LATERAL centile_store.begin_rebuild(p.period_id) AS r (ranking_id) WHERE p.kind = 'all_time'";
+    let ranking: i64 = sqlx::query_scalar(begin).fetch_one(&mut session).await.unwrap();
+    let bounds = "SELECT centile_store.fill_bounds($1)";
+    sqlx::query(bounds).bind(ranking).execute(&mut session).await.unwrap();
+    let fill = "SELECT sum(f.players)::bigint FROM generate_series(0, 3) l CROSS JOIN LATERAL centile_store.fill_rows($1, l::smallint) f";
     for (change, succeeds) in [(-1, false), (1, true)] {
         for worker in cluster::workers(&url).await {
             let set = SET_LAYOUT.replace("$1", &change.to_string()).replace("$2", &ranking.to_string());
             sqlx::raw_sql(AssertSqlSafe(set)).execute(&worker).await.unwrap();
         }
-        let players = sqlx::query_scalar::<_, i64>(catch_up).bind(ranking).bind(end).fetch_one(&mut session).await;
+        let players = sqlx::query_scalar::<_, i64>(fill).bind(ranking).fetch_one(&mut session).await;
         match players {
             Ok(players) => assert!(succeeds && players > 0),
             Err(error) => assert!(!succeeds && error.to_string().contains("older layout"), "{error}"),

@@ -280,8 +280,8 @@ async fn digests(pool: &PgPool) -> Vec<(String, String)> {
         ("centile_store.periods", format!("t.board_id = {OF}")),
         ("centile_store.score_transactions", format!("t.board_id = {OF}")),
         (
-            "centile_store.leaderboard",
-            format!("t.ranking_id IN (SELECT ranking_id FROM centile_store.periods WHERE board_id = {OF})"),
+            "(SELECT board_id, user_id, standings FROM (SELECT p.*, to_jsonb(p) - 'batch' AS standings FROM centile_store.players p) p)",
+            format!("t.board_id = {OF}"),
         ),
         (
             "centile_store.leaderboard_bucket",

@@ -45,9 +45,9 @@ async fn killed_preparations_end_like_an_undisturbed_one() {
         "release_unused_windows",
         "open_window",
         "begin_rebuild",
-        "fill_entries",
-        "fill_buckets",
-        "catch_up",
+        "repair_players",
+        "fill_bounds",
+        "fill_rows",
         "swap_ranking",
         "only_zeros",
     ];

@@ -231,20 +231,26 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     ("UPDATE rankings SET buckets[99] = buckets[100] WHERE id = $r", &["layout"], "places of bucket 99: should be 1, is 2"),
 ];
 
-/// Replaces the all-time ranking by one with the layout that [`DAMAGE`] expects: buckets 10, 90,
-/// 50, 70 and 30, in ascending order, begin at the board's bounds.
+/// Repairs all entries, and replaces the all-time ranking by one with the layout that [`DAMAGE`]
+/// expects: buckets 10, 90, 50, 70 and 30, in ascending order, begin at the board's bounds.
 async fn lay_out(db: &TestDb) {
     db.execute(
-        "UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
+        "SELECT testing.allow_damage();
+         DELETE FROM centile_store.leaderboard l USING centile_store.periods p WHERE p.ranking_id = l.ranking_id AND p.kind = 'all_time';
+         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
+         SELECT p.ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, u.lane_hash % 2, e.only_zeros
+         FROM centile_store.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.id) e JOIN centile_store.users u ON u.id = e.user_id
+         WHERE p.kind = 'all_time';
+         UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
          UPDATE centile_store.rankings r SET released_at = now()
          WHERE NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id);
          UPDATE centile_store.rankings r
          SET buckets = '{10,90,50,70,30}' || ARRAY(SELECT n::smallint FROM generate_series(0, 99) n
                                                    WHERE n <> ALL ('{10,90,50,70,30}') ORDER BY n)
          FROM centile_store.periods p WHERE p.ranking_id = r.id AND p.kind = 'all_time';
-         SELECT centile_store.place_entries(lane::smallint, centile_store.entry_changes(ARRAY[ranking_id],
-                    ARRAY(SELECT id FROM centile_store.users WHERE lane_hash % 2 = lane)))
-         FROM centile_store.periods CROSS JOIN generate_series(0, 1) lane WHERE kind = 'all_time'",
+         SELECT centile_store.apply_changes(lane::smallint, NULL, array_agg(l.ranking_id), array_agg(l.user_id),
+                    array_agg(NULL::bigint), array_agg(NULL::bigint), array_agg(l.rank_key), array_agg(l.tie_key))
+         FROM centile_store.periods p JOIN centile_store.leaderboard l USING (ranking_id) WHERE p.kind = 'all_time' GROUP BY lane",
     )
     .await;
 }
@@ -269,7 +275,7 @@ async fn damage(db: &TestDb, pool: &PgPool, statement: &str) {
         .await
         .unwrap();
     let statement = statement.replace("$r", &ranking.to_string());
-    db.execute(&format!("SET search_path = centile_store; {statement}")).await;
+    db.execute(&format!("SELECT testing.allow_damage(); SET search_path = centile_store; {statement}")).await;
 }
 
 #[tokio::test]

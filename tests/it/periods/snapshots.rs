@@ -195,6 +195,7 @@ async fn rows_of_a_snapshot(connection: &mut PgConnection, n: i32) -> i64 {
 async fn snapshots_and_verifications_read_the_rows_since_the_last_and_agree_with_the_ledger() {
     let db = TestDb::new().await;
     db.execute(include_str!("snapshots/random.sql")).await;
+    db.execute("SELECT testing.allow_damage()").await;
     let seed: f64 = seeded().random();
     let days = amount(6, 100);
     db.execute(&format!(

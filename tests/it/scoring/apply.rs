@@ -99,7 +99,7 @@ async fn act(connection: &mut PgConnection, random: &mut StdRng, players: &[(i16
         sqlx::query(act).bind(player).bind(random.random::<bool>()).execute(connection).await.unwrap();
         return;
     }
-    let banned = "SELECT u.external_id FROM centile_store.board_players b JOIN centile_store.users u ON u.id = b.user_id WHERE b.banned";
+    let banned = "SELECT u.external_id FROM centile_store.players b JOIN centile_store.users u ON u.id = b.user_id WHERE b.banned";
     let banned: Vec<String> = sqlx::query_scalar(banned).fetch_all(&mut *connection).await.unwrap();
     let mut users: Vec<&String> =
         players.iter().filter(|(other, name)| other == lane && !banned.contains(name)).map(|(_, name)| name).collect();

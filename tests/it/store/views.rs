@@ -140,7 +140,7 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     assert_eq!(last_week(&mut connection).await, (Some("due".to_owned()), players.clone()));
     assert_eq!(status(&mut connection).await, "due 3 - - f f t 1 0 0 0 0");
 
-    raw_sql("UPDATE centile_store.leaderboard l SET score = 21, rank_key = 21 WHERE l.user_id = 3; SELECT centile_store.cut_off_period(1)")
+    raw_sql("SELECT testing.allow_damage(); UPDATE centile_store.leaderboard l SET score = 21, rank_key = 21 WHERE l.user_id = 3; SELECT centile_store.cut_off_period(1)")
         .execute(&mut connection)
         .await
         .unwrap();

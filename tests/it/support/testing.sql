@@ -64,3 +64,74 @@ BEGIN
         ARRAY[p_user], ARRAY[p_points], ARRAY[p_reason], ARRAY[p_id], ARRAY[p_tiebreak]) r);
 END
 $$;
+
+CREATE FUNCTION testing.change_entry() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_row    centile_store.leaderboard := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+    v_period record;
+BEGIN
+    SELECT w.id, w.board_id, b.score_order INTO STRICT v_period
+    FROM centile_store.rankings g
+    JOIN centile_store.periods q ON q.id = g.period_id
+    JOIN centile_store.periods w ON w.board_id = q.board_id AND w.kind = q.kind AND w.label = q.label AND w.segment = ''
+    JOIN centile_store.boards b ON b.id = q.board_id
+    WHERE g.id = v_row.ranking_id;
+    IF TG_OP = 'UPDATE' AND NEW.score <> OLD.score AND NEW.rank_key = OLD.rank_key THEN
+        v_row.rank_key := centile.rank_key(NEW.score, v_period.score_order);
+    END IF;
+    IF TG_OP = 'UPDATE' AND NEW.reached_at <> OLD.reached_at AND NEW.tie_key = OLD.tie_key THEN
+        v_row.tie_key := OLD.tie_key - extract(epoch FROM NEW.reached_at - OLD.reached_at)::bigint * 1000000;
+    END IF;
+    UPDATE centile_store.players p
+    SET lane = v_row.lane,
+        period_ids = ARRAY(SELECT u.id FROM unnest(p.period_ids, p.rank_keys, p.tie_keys) WITH ORDINALITY AS u (id, r, t, n) WHERE u.id <> v_period.id ORDER BY n),
+        rank_keys = ARRAY(SELECT u.r FROM unnest(p.period_ids, p.rank_keys, p.tie_keys) WITH ORDINALITY AS u (id, r, t, n) WHERE u.id <> v_period.id ORDER BY n),
+        tie_keys = ARRAY(SELECT u.t FROM unnest(p.period_ids, p.rank_keys, p.tie_keys) WITH ORDINALITY AS u (id, r, t, n) WHERE u.id <> v_period.id ORDER BY n),
+        zero_periods = array_remove(p.zero_periods, v_period.id)
+    WHERE p.board_id = v_period.board_id AND p.user_id = v_row.user_id;
+    IF NOT FOUND THEN
+        INSERT INTO centile_store.players (board_id, lane, user_id) VALUES (v_period.board_id, v_row.lane, v_row.user_id);
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        UPDATE centile_store.players p
+        SET period_ids = p.period_ids || v_period.id, rank_keys = p.rank_keys || v_row.rank_key, tie_keys = p.tie_keys || v_row.tie_key,
+            zero_periods = CASE WHEN v_row.only_zeros THEN p.zero_periods || v_period.id ELSE p.zero_periods END
+        WHERE p.board_id = v_period.board_id AND p.user_id = v_row.user_id;
+    END IF;
+    RETURN v_row;
+END
+$$;
+
+-- Lets a test damage the entries of whole periods: from now on, an UPDATE, INSERT or DELETE of the view
+-- leaderboard changes the rows of players, and nothing else.
+CREATE FUNCTION testing.allow_damage() RETURNS void
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    CREATE OR REPLACE TRIGGER change_entry INSTEAD OF INSERT OR UPDATE OR DELETE ON centile_store.leaderboard
+    FOR EACH ROW EXECUTE FUNCTION testing.change_entry();
+END
+$$;
+
+-- Builds a new ranking of a period, up to the swap.
+CREATE FUNCTION testing.begin_rebuild(p_period_id bigint) RETURNS bigint
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_ranking_id bigint := centile_store.begin_rebuild(p_period_id);
+    v_lane       smallint;
+BEGIN
+    PERFORM centile_store.fill_bounds(v_ranking_id);
+    FOR v_lane IN SELECT f.lane FROM centile_store.fillings f WHERE f.ranking_id = v_ranking_id LOOP
+        WHILE (SELECT r.players > 0 FROM centile_store.fill_rows(v_ranking_id, v_lane) r) LOOP END LOOP;
+    END LOOP;
+    RETURN v_ranking_id;
+END
+$$;
+
+-- Rebuilds a period, and returns the old ranking.
+CREATE FUNCTION testing.rebuild(p_period_id bigint) RETURNS bigint
+LANGUAGE sql
+AS $$ SELECT centile_store.swap_ranking(testing.begin_rebuild(p_period_id), 2147483647) $$;

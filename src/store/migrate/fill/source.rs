@@ -16,10 +16,9 @@ use crate::{
 };
 
 /// Tables whose rows belong to a player's lane, and the expression of the player's id in a row `t`.
-const PLAYER_TABLES: [(&str, &str); 8] = [
+const PLAYER_TABLES: [(&str, &str); 7] = [
     ("users", "t.id"),
-    ("board_players", "t.user_id"),
-    ("leaderboard", "t.user_id"),
+    ("players", "t.user_id"),
     ("leaderboard_bucket", "-t.user_key"),
     ("quarantine", "t.user_id"),
     ("score_transactions", "t.user_id"),
@@ -73,11 +72,20 @@ const CHANGED: [(&str, &str, &str); 12] = [
     ("combinations", "old_views", "'{}'"),
 ];
 
-/// Tables that are not copied: those about the schema and the database itself; the log of
-/// batches, because rank indexes load again; the applied batches, because a cluster applies each batch
-/// in its own transaction; and the state of verifications, which begin again.
-const SKIPPED: [&str; 7] =
-    ["applied", "applied_objects", "applied_sql", "batch_log", "epochs", "schema_history", "verified_rankings"];
+/// Tables that are not copied: those about the schema and the database itself; the log of batches,
+/// because rank indexes load again; the applied batches, because a cluster applies each batch in its
+/// own transaction; the progress of rankings that are being built; and the state of verifications,
+/// which begin again.
+const SKIPPED: [&str; 8] = [
+    "applied",
+    "applied_objects",
+    "applied_sql",
+    "batch_log",
+    "epochs",
+    "fillings",
+    "schema_history",
+    "verified_rankings",
+];
 
 /// Sessions of Centile in the same database.
 const OTHER_SESSIONS: &str = "

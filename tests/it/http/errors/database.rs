@@ -185,7 +185,7 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queued_look_ups_are_503_while_all_others_hang() {
     const BOARDS: &str = "centile_store.boards";
-    const LEADERBOARD: &str = "centile_store.leaderboard";
+    const USERS: &str = "centile_store.users";
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--no-maintenance"]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30)]).await;
@@ -216,9 +216,9 @@ async fn queued_look_ups_are_503_while_all_others_hang() {
     let (many, ()) = tokio::join!(many, release);
     assert!(many.iter().all(|answer| answer.status == 200), "{many:?}");
 
-    // An index of three players reads their names there when it loads.
+    // An index of three players reads their names when it loads.
     audit::apply(&pool).await;
-    let blocked = db.hold(&format!("LOCK TABLE {LEADERBOARD} IN ACCESS EXCLUSIVE MODE")).await;
+    let blocked = db.hold(&format!("LOCK TABLE {USERS} IN ACCESS EXCLUSIVE MODE")).await;
     let get = |user: &str| {
         let path = format!("/v1/boards/main/scores/{user}?around=1");
         let site = &site;
@@ -226,7 +226,7 @@ async fn queued_look_ups_are_503_while_all_others_hang() {
     };
     let release = async {
         // The index's load waits as well.
-        hang(LEADERBOARD, 5).await;
+        hang(USERS, 5).await;
         let others = join_all(["ada", "bob", "nobody"].map(get)).await;
         for answer in &others {
             unavailable(answer, "a read beyond those that run");

@@ -256,15 +256,11 @@ impl Arena {
 
     /// Builds a second ranking and makes it the current one.
     pub async fn rebuild(&mut self) {
-        sqlx::query(
-            "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
-                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
-             FROM centile_store.begin_rebuild((SELECT id FROM centile_store.periods WHERE board_id = $1)) r",
-        )
-        .bind(self.number)
-        .execute(&mut self.connection)
-        .await
-        .unwrap();
+        sqlx::query("SELECT testing.rebuild((SELECT id FROM centile_store.periods WHERE board_id = $1))")
+            .bind(self.number)
+            .execute(&mut self.connection)
+            .await
+            .unwrap();
         self.ranking_id = current(&mut self.connection, self.number).await;
     }
 

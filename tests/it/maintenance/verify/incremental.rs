@@ -29,11 +29,10 @@ const ACTS: [(&str, i64, bool); 7] = [
 
 /// Changes a player's entry so that only the ledger tells that it is wrong, or undoes this.
 async fn change_entry(db: &TestDb, pool: &PgPool, user: i64, exists: bool, undo: bool) {
-    let sign = if undo { '-' } else { '+' };
     let statement = match (exists, undo) {
-        (true, _) => format!(
-            "UPDATE leaderboard SET reached_at = reached_at {sign} interval '1 hour' WHERE ranking_id = $r AND user_id = {user}"
-        ),
+        (true, _) => {
+            format!("UPDATE leaderboard SET only_zeros = NOT only_zeros WHERE ranking_id = $r AND user_id = {user}")
+        }
         (false, true) => format!("DELETE FROM leaderboard WHERE ranking_id = $r AND user_id = {user}"),
         (false, false) => format!(
             "INSERT INTO leaderboard SELECT ranking_id, {user}, score, rank_key, tie_key, reached_at, lane, only_zeros

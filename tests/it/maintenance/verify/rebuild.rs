@@ -30,7 +30,7 @@ async fn each_step_is_printed_and_audited() {
     let output = run(&db, &[REBUILD, &["--reason", "to see"]].concat()).well();
     assert_ne!(version().await, version_before, "a rebuild may repair a ranking");
     let after = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
-    assert!(output.starts_with("arena all_time: 298 entries computed from the ledger\n"), "{output}");
+    assert!(output.starts_with("arena all_time: standings of 0 players repaired from the ledger\n"), "{output}");
     assert!(
         output.contains(&format!("rebuilt  arena all_time: ranking {after} replaces {before}, 298 players")),
         "{output}"
@@ -84,10 +84,12 @@ async fn an_impossible_rebuild_is_refused() {
     run(&db, &["rebuild", "--board", "arena", "--all", "--period", "week"]).refused(2, &["--all"]);
     // While another rebuild runs.
     let mut other = pool.acquire().await.unwrap();
-    let _: i64 = sqlx::query_scalar("SELECT r.ranking_id FROM centile.periods p, centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'")
-        .fetch_one(&mut *other)
-        .await
-        .unwrap();
+    let _: i64 = sqlx::query_scalar(
+        "SELECT r FROM centile.periods p, centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'",
+    )
+    .fetch_one(&mut *other)
+    .await
+    .unwrap();
     run(&db, REBUILD).refused(1, &["is rebuilding the period"]);
     // Maintenance leaves a ranking that is being built alone.
     run(&db, &["maintain"]).well();

@@ -50,7 +50,7 @@ async fn a_due_period_closes_while_rows_of_a_released_ranking_are_removed() {
     // While this transaction lasts, the removal of the first released ranking does not end.
     let mut holder = pool.begin().await.unwrap();
     sqlx::query(
-        "SELECT FROM centile_store.leaderboard l
+        "SELECT FROM centile_store.leaderboard_bucket l
          WHERE l.ranking_id = (SELECT min(g.id) FROM centile_store.rankings g WHERE g.released_at IS NOT NULL) FOR UPDATE",
     )
     .execute(&mut *holder)

@@ -58,9 +58,9 @@ BEGIN
                        WHERE l.ranking_id = v_period.ranking_id AND l.user_id IN (
                            SELECT t.user_id FROM centile_store.score_transactions t, centile_store.verified_rankings v
                            WHERE v.ranking_id = l.ranking_id AND t.id > v.ledger_end));
-        UPDATE centile_store.leaderboard l SET reached_at = l.reached_at + interval '1 second' WHERE l.ranking_id = v_period.ranking_id AND l.user_id = ANY (v_new);
+        UPDATE centile_store.leaderboard l SET only_zeros = NOT l.only_zeros WHERE l.ranking_id = v_period.ranking_id AND l.user_id = ANY (v_new);
         ASSERT v_new = '{}' OR (SELECT d.total FROM centile_store.differences(v_period.id, 1, false) d) = cardinality(v_new), 'damage is found';
-        UPDATE centile_store.leaderboard l SET reached_at = l.reached_at - interval '1 second' WHERE l.ranking_id = v_period.ranking_id AND l.user_id = ANY (v_new);
+        UPDATE centile_store.leaderboard l SET only_zeros = NOT l.only_zeros WHERE l.ranking_id = v_period.ranking_id AND l.user_id = ANY (v_new);
         PERFORM centile_store.end_verification(v_period.ranking_id, true, NULL, v_point.ledger_end, v_point.batches, v_point.times);
     END LOOP;
 END
