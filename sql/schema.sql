@@ -3702,7 +3702,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) IS 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';
 
-CREATE FUNCTION centile_store.differing_players(p_ranking_id bigint) RETURNS TABLE(lane smallint, batch bigint, user_id bigint, rank_key bigint, tie_key bigint, only_zeros boolean, ends_act boolean)
+CREATE FUNCTION centile_store.differing_players(p_ranking_id bigint, p_act_players integer DEFAULT 5000) RETURNS TABLE(lane smallint, batch bigint, user_id bigint, rank_key bigint, tie_key bigint, only_zeros boolean, ends_act boolean)
     LANGUAGE plpgsql STABLE
     SET work_mem TO '128MB'
     SET enable_nestloop TO 'off'
@@ -3723,7 +3723,7 @@ BEGIN
           SELECT p.lane, p.user_id, NULL, NULL, NULL, true
           FROM (SELECT p.lane, p.user_id, row_number() OVER (PARTITION BY p.lane ORDER BY p.user_id) AS n
                 FROM centile_store.players p WHERE p.board_id = v_ranking.board_id AND p.lane IN (SELECT f.lane FROM filling f)) p
-          WHERE p.n % 5000 = 0
+          WHERE p.n % p_act_players = 0
           UNION ALL
           SELECT (u.lane_hash % v_ranking.lanes)::smallint AS lane, u.id AS user_id, e.rank_key, e.tie_key, e.only_zeros, false
           FROM centile.entries_from_ledger(v_ranking.period_id) e
@@ -3735,7 +3735,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.differing_players(p_ranking_id bigint) IS 'Players whose stored standing in the period of a ranking differs from the ledger, with the standing by the ledger. Example: SELECT user_id, rank_key FROM centile_store.differing_players(1);';
+COMMENT ON FUNCTION centile_store.differing_players(p_ranking_id bigint, p_act_players integer) IS 'Players whose stored standing in the period of a ranking differs from the ledger, with the standing by the ledger. Example: SELECT user_id, rank_key FROM centile_store.differing_players(1);';
 
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6246,7 +6246,11 @@ DECLARE
     v_changed  bigint[];
     v_changes  centile_store.entry_change[];
 BEGIN
-    SELECT p.* INTO STRICT v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id WHERE g.id = p_ranking_id;
+    SELECT w.* INTO STRICT v_period
+    FROM centile_store.rankings g
+    JOIN centile_store.periods q ON q.id = g.period_id
+    JOIN centile_store.periods w ON w.board_id = q.board_id AND w.kind = q.kind AND w.label = q.label AND w.segment = ''
+    WHERE g.id = p_ranking_id;
     PERFORM centile_store.hold_lane(v_period.board_id, p_lane);
     SELECT * INTO STRICT v_lane FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     SELECT * INTO v_filling FROM centile_store.fillings f WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane;
@@ -6264,20 +6268,35 @@ BEGIN
         FROM unnest(p_user_ids, p_rank_keys, p_tie_keys, p_only_zeros) AS u (user_id, rank_key, tie_key, only_zeros)
         LEFT JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = ANY (p_user_ids)) l ON l.user_id = u.user_id
         WHERE u.user_id <> ALL (v_changed) AND num_nonnulls(u.rank_key, l.rank_key) > 0);
-    IF v_period.ranking_id IS NOT NULL THEN
-        v_changes := ARRAY(
-            SELECT (p.ranking_id, c.user_id, c.was_rank_key, c.was_tie_key, c.rank_key, c.tie_key, c.only_zeros)::centile_store.entry_change
-            FROM unnest(v_changes) AS c
-            JOIN centile_store.periods p ON p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.label = v_period.label AND p.ranking_id IS NOT NULL
-                AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, c.user_id, p.ends_at))));
-    END IF;
-    IF p_user_ids <> '{}' AND v_period.ranking_id IS NOT NULL THEN
-        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_ids[1], v_changes);
-    ELSE
-        -- The ranking is not read yet, so nothing is logged. Batches that read the old standings retry.
-        PERFORM centile_store.write_players(v_lane, centile_store.changed_players(v_period.board_id, NULL, v_changes), true);
-        PERFORM centile_store.advance_lane(v_lane, v_lane.last_at);
-    END IF;
+    -- Takes the period's standing out, and appends the right one.
+    UPDATE centile_store.players p
+    SET batch = CASE WHEN v_period.ranking_id IS NULL THEN p.batch ELSE v_lane.batch + 1 END,
+        period_ids = CASE WHEN c.rank_key IS NULL THEN o.period_ids ELSE o.period_ids || v_period.id END,
+        rank_keys = CASE WHEN c.rank_key IS NULL THEN o.rank_keys ELSE o.rank_keys || c.rank_key END,
+        tie_keys = CASE WHEN c.rank_key IS NULL THEN o.tie_keys ELSE o.tie_keys || c.tie_key END,
+        zero_periods = CASE WHEN c.only_zeros THEN array_remove(s.zero_periods, v_period.id) || v_period.id ELSE array_remove(s.zero_periods, v_period.id) END
+    FROM unnest(v_changes) AS c
+    JOIN centile_store.players s ON s.board_id = v_period.board_id AND s.user_id = c.user_id AND s.lane = p_lane
+    CROSS JOIN LATERAL (SELECT array_position(s.period_ids, v_period.id) AS n) a
+    CROSS JOIN LATERAL (SELECT CASE WHEN a.n IS NULL THEN s.period_ids ELSE s.period_ids[:a.n - 1] || s.period_ids[a.n + 1:] END AS period_ids,
+                               CASE WHEN a.n IS NULL THEN s.rank_keys ELSE s.rank_keys[:a.n - 1] || s.rank_keys[a.n + 1:] END AS rank_keys,
+                               CASE WHEN a.n IS NULL THEN s.tie_keys ELSE s.tie_keys[:a.n - 1] || s.tie_keys[a.n + 1:] END AS tie_keys) o
+    WHERE p.board_id = v_period.board_id AND p.user_id = c.user_id AND p.lane = p_lane;
+    INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys, zero_periods)
+    SELECT v_period.board_id, p_lane, c.user_id, v_lane.batch + 1, ARRAY[v_period.id], ARRAY[c.rank_key], ARRAY[c.tie_key], CASE WHEN c.only_zeros THEN ARRAY[v_period.id] END
+    FROM unnest(v_changes) AS c
+    WHERE c.rank_key IS NOT NULL AND NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = v_period.board_id AND p.user_id = c.user_id AND p.lane = p_lane);
+    -- A ranking that is being built is not read yet, so nothing is logged. Batches that read the old
+    -- standings retry.
+    PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, (
+        coalesce(array_agg(r.id), '{}'), coalesce(array_agg(c.user_id), '{}'), coalesce(array_agg(c.was_rank_key), '{}'),
+        coalesce(array_agg(c.was_tie_key), '{}'), coalesce(array_agg(c.rank_key), '{}'), coalesce(array_agg(c.tie_key), '{}')))
+    FROM unnest(v_changes) AS c
+    CROSS JOIN LATERAL (
+        SELECT q.ranking_id AS id FROM centile_store.periods q
+        WHERE q.board_id = v_period.board_id AND q.kind = v_period.kind AND q.label = v_period.label AND q.ranking_id IS NOT NULL
+          AND (q.segment = '' OR q.segment IN (SELECT centile_store.segments_at(q.board_id, c.user_id, q.ends_at)))) r
+    WHERE v_period.ranking_id IS NOT NULL;
     UPDATE centile_store.fillings f SET standings_up_to = p_up_to
     WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane AND v_period.ranking_id IS NULL;
 END
@@ -7160,7 +7179,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
-CREATE FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean DEFAULT false) RETURNS void
+CREATE FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) RETURNS void
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -7171,7 +7190,7 @@ DECLARE
     v_updated bigint;
 BEGIN
     UPDATE centile_store.players p
-    SET batch = CASE WHEN p_keeps_batch THEN p.batch ELSE p_lane.batch + 1 END, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
+    SET batch = p_lane.batch + 1, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
     FROM unnest(p_players) AS s
     WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
     GET DIAGNOSTICS v_updated = ROW_COUNT;
@@ -7184,7 +7203,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean) IS 'Replaces all standings of some players of a lane, as a batch. Example: SELECT centile_store.write_players(l, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) IS 'Replaces all standings of some players of a lane, as a batch. Example: SELECT centile_store.write_players(l, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
@@ -7578,10 +7597,10 @@ COMMENT ON COLUMN centile_store.players.zero_periods IS 'Periods in which all co
 CREATE VIEW centile_store.leaderboard AS
  SELECT x.ranking_id,
     x.user_id,
-    centile.rank_key(x.rank_keys[n.place], b.score_order) AS score,
-    x.rank_keys[n.place] AS rank_key,
-    x.tie_keys[n.place] AS tie_key,
-    centile.tie_key_time(x.tie_keys[n.place]) AS reached_at,
+    centile.rank_key(k.rank_key, b.score_order) AS score,
+    k.rank_key,
+    k.tie_key,
+    centile.tie_key_time(k.tie_key) AS reached_at,
     x.lane,
     COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros
    FROM ((( SELECT g.id AS ranking_id,
@@ -7615,9 +7634,11 @@ CREATE VIEW centile_store.leaderboard AS
                    FROM centile_store.segment_members l
                   WHERE ((l.board_id = m.board_id) AND (l.user_id = m.user_id) AND (l.segment = m.segment) AND (l.batch > m.batch) AND (l.changed_at < q.ends_at)))))) x
      JOIN centile_store.boards b ON ((b.id = x.board_id)))
-     CROSS JOIN LATERAL ( SELECT array_position(x.period_ids, x.period_id) AS place
-         OFFSET 0) n)
-  WHERE (n.place IS NOT NULL);
+     CROSS JOIN LATERAL ( SELECT x.rank_keys[n.place] AS rank_key,
+            x.tie_keys[n.place] AS tie_key
+           FROM ( SELECT array_position(x.period_ids, x.period_id) AS place) n
+          WHERE (n.place IS NOT NULL)
+         OFFSET 0) k);
 
 COMMENT ON VIEW centile_store.leaderboard IS 'Entries: the standing of each player in each ranking. Example: SELECT user_id, score FROM centile_store.leaderboard WHERE ranking_id = 1 ORDER BY rank_key DESC LIMIT 3;';
 
@@ -9153,8 +9174,8 @@ GRANT ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantin
 REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.differing_players(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.differing_players(p_ranking_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.differing_players(p_ranking_id bigint, p_act_players integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.differing_players(p_ranking_id bigint, p_act_players integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
@@ -9587,8 +9608,8 @@ GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;

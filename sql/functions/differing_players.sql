@@ -1,8 +1,8 @@
 -- The keys are NULL if the player should have no standing. Includes players in another lane than their
 -- own. All rows are of one snapshot, in which the player's lane has this batch, and are ordered by
--- lane and user id. For a rolling window that is being filled, rows with ends_act follow every 5,000
--- players of a lane and the last one, so that no act reads more players.
-CREATE OR REPLACE FUNCTION centile_store.differing_players(p_ranking_id bigint)
+-- lane and user id. For a rolling window that is being filled, rows with ends_act follow every
+-- p_act_players players of a lane and the last one, so that no act reads more players.
+CREATE OR REPLACE FUNCTION centile_store.differing_players(p_ranking_id bigint, p_act_players integer DEFAULT 5000)
 RETURNS TABLE (lane smallint, batch bigint, user_id bigint, rank_key bigint, tie_key bigint, only_zeros boolean, ends_act boolean)
 LANGUAGE plpgsql STABLE
 SET work_mem = '128MB'
@@ -25,7 +25,7 @@ BEGIN
           SELECT p.lane, p.user_id, NULL, NULL, NULL, true
           FROM (SELECT p.lane, p.user_id, row_number() OVER (PARTITION BY p.lane ORDER BY p.user_id) AS n
                 FROM centile_store.players p WHERE p.board_id = v_ranking.board_id AND p.lane IN (SELECT f.lane FROM filling f)) p
-          WHERE p.n % 5000 = 0
+          WHERE p.n % p_act_players = 0
           UNION ALL
           SELECT (u.lane_hash % v_ranking.lanes)::smallint AS lane, u.id AS user_id, e.rank_key, e.tie_key, e.only_zeros, false
           FROM centile.entries_from_ledger(v_ranking.period_id) e
@@ -37,5 +37,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.differing_players(bigint) IS
+COMMENT ON FUNCTION centile_store.differing_players(bigint, integer) IS
 'Players whose stored standing in the period of a ranking differs from the ledger, with the standing by the ledger. Example: SELECT user_id, rank_key FROM centile_store.differing_players(1);';

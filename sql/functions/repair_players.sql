@@ -15,7 +15,11 @@ DECLARE
     v_changed  bigint[];
     v_changes  centile_store.entry_change[];
 BEGIN
-    SELECT p.* INTO STRICT v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id WHERE g.id = p_ranking_id;
+    SELECT w.* INTO STRICT v_period
+    FROM centile_store.rankings g
+    JOIN centile_store.periods q ON q.id = g.period_id
+    JOIN centile_store.periods w ON w.board_id = q.board_id AND w.kind = q.kind AND w.label = q.label AND w.segment = ''
+    WHERE g.id = p_ranking_id;
     PERFORM centile_store.hold_lane(v_period.board_id, p_lane);
     SELECT * INTO STRICT v_lane FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     SELECT * INTO v_filling FROM centile_store.fillings f WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane;
@@ -33,20 +37,35 @@ BEGIN
         FROM unnest(p_user_ids, p_rank_keys, p_tie_keys, p_only_zeros) AS u (user_id, rank_key, tie_key, only_zeros)
         LEFT JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = ANY (p_user_ids)) l ON l.user_id = u.user_id
         WHERE u.user_id <> ALL (v_changed) AND num_nonnulls(u.rank_key, l.rank_key) > 0);
-    IF v_period.ranking_id IS NOT NULL THEN
-        v_changes := ARRAY(
-            SELECT (p.ranking_id, c.user_id, c.was_rank_key, c.was_tie_key, c.rank_key, c.tie_key, c.only_zeros)::centile_store.entry_change
-            FROM unnest(v_changes) AS c
-            JOIN centile_store.periods p ON p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.label = v_period.label AND p.ranking_id IS NOT NULL
-                AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, c.user_id, p.ends_at))));
-    END IF;
-    IF p_user_ids <> '{}' AND v_period.ranking_id IS NOT NULL THEN
-        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_ids[1], v_changes);
-    ELSE
-        -- The ranking is not read yet, so nothing is logged. Batches that read the old standings retry.
-        PERFORM centile_store.write_players(v_lane, centile_store.changed_players(v_period.board_id, NULL, v_changes), true);
-        PERFORM centile_store.advance_lane(v_lane, v_lane.last_at);
-    END IF;
+    -- Takes the period's standing out, and appends the right one.
+    UPDATE centile_store.players p
+    SET batch = CASE WHEN v_period.ranking_id IS NULL THEN p.batch ELSE v_lane.batch + 1 END,
+        period_ids = CASE WHEN c.rank_key IS NULL THEN o.period_ids ELSE o.period_ids || v_period.id END,
+        rank_keys = CASE WHEN c.rank_key IS NULL THEN o.rank_keys ELSE o.rank_keys || c.rank_key END,
+        tie_keys = CASE WHEN c.rank_key IS NULL THEN o.tie_keys ELSE o.tie_keys || c.tie_key END,
+        zero_periods = CASE WHEN c.only_zeros THEN array_remove(s.zero_periods, v_period.id) || v_period.id ELSE array_remove(s.zero_periods, v_period.id) END
+    FROM unnest(v_changes) AS c
+    JOIN centile_store.players s ON s.board_id = v_period.board_id AND s.user_id = c.user_id AND s.lane = p_lane
+    CROSS JOIN LATERAL (SELECT array_position(s.period_ids, v_period.id) AS n) a
+    CROSS JOIN LATERAL (SELECT CASE WHEN a.n IS NULL THEN s.period_ids ELSE s.period_ids[:a.n - 1] || s.period_ids[a.n + 1:] END AS period_ids,
+                               CASE WHEN a.n IS NULL THEN s.rank_keys ELSE s.rank_keys[:a.n - 1] || s.rank_keys[a.n + 1:] END AS rank_keys,
+                               CASE WHEN a.n IS NULL THEN s.tie_keys ELSE s.tie_keys[:a.n - 1] || s.tie_keys[a.n + 1:] END AS tie_keys) o
+    WHERE p.board_id = v_period.board_id AND p.user_id = c.user_id AND p.lane = p_lane;
+    INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys, zero_periods)
+    SELECT v_period.board_id, p_lane, c.user_id, v_lane.batch + 1, ARRAY[v_period.id], ARRAY[c.rank_key], ARRAY[c.tie_key], CASE WHEN c.only_zeros THEN ARRAY[v_period.id] END
+    FROM unnest(v_changes) AS c
+    WHERE c.rank_key IS NOT NULL AND NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = v_period.board_id AND p.user_id = c.user_id AND p.lane = p_lane);
+    -- A ranking that is being built is not read yet, so nothing is logged. Batches that read the old
+    -- standings retry.
+    PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, (
+        coalesce(array_agg(r.id), '{}'), coalesce(array_agg(c.user_id), '{}'), coalesce(array_agg(c.was_rank_key), '{}'),
+        coalesce(array_agg(c.was_tie_key), '{}'), coalesce(array_agg(c.rank_key), '{}'), coalesce(array_agg(c.tie_key), '{}')))
+    FROM unnest(v_changes) AS c
+    CROSS JOIN LATERAL (
+        SELECT q.ranking_id AS id FROM centile_store.periods q
+        WHERE q.board_id = v_period.board_id AND q.kind = v_period.kind AND q.label = v_period.label AND q.ranking_id IS NOT NULL
+          AND (q.segment = '' OR q.segment IN (SELECT centile_store.segments_at(q.board_id, c.user_id, q.ends_at)))) r
+    WHERE v_period.ranking_id IS NOT NULL;
     UPDATE centile_store.fillings f SET standings_up_to = p_up_to
     WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane AND v_period.ranking_id IS NULL;
 END

@@ -1,6 +1,5 @@
--- The caller holds the lane. p_keeps_batch: only standings in a ranking that is being built have
--- changed.
-CREATE OR REPLACE FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[], p_keeps_batch boolean DEFAULT false) RETURNS void
+-- The caller holds the lane.
+CREATE OR REPLACE FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -11,7 +10,7 @@ DECLARE
     v_updated bigint;
 BEGIN
     UPDATE centile_store.players p
-    SET batch = CASE WHEN p_keeps_batch THEN p.batch ELSE p_lane.batch + 1 END, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
+    SET batch = p_lane.batch + 1, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
     FROM unnest(p_players) AS s
     WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
     GET DIAGNOSTICS v_updated = ROW_COUNT;
@@ -24,5 +23,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_players(centile_store.board_lanes, centile_store.player_standings[], boolean) IS
+COMMENT ON FUNCTION centile_store.write_players(centile_store.board_lanes, centile_store.player_standings[]) IS
 'Replaces all standings of some players of a lane, as a batch. Example: SELECT centile_store.write_players(l, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';

@@ -9,7 +9,7 @@ use crate::{Result, model::act::Act, store::Store};
 const ACT_PLAYERS: usize = 500;
 
 /// Players whose bucket rows one transaction writes.
-const STEP_PLAYERS: i32 = 10_000;
+const STEP_PLAYERS: i32 = 50_000;
 
 /// A ranking that is being built.
 ///
@@ -179,10 +179,11 @@ impl Rebuilder {
     /// Repairs players in one act. All have the lane and batch of the first.
     async fn repair(&mut self, players: &[RightStanding]) -> Result<()> {
         let (Some(first), Some(last)) = (players.first(), players.last()) else { return Ok(()) };
-        let users: Vec<i64> = players.iter().map(|player| player.user_id).collect();
-        let rank_keys: Vec<Option<i64>> = players.iter().map(|player| player.rank_key).collect();
-        let tie_keys: Vec<Option<i64>> = players.iter().map(|player| player.tie_key).collect();
-        let only_zeros: Vec<Option<bool>> = players.iter().map(|player| player.only_zeros).collect();
+        let differing = || players.iter().filter(|player| !player.ends_act);
+        let users: Vec<i64> = differing().map(|player| player.user_id).collect();
+        let rank_keys: Vec<Option<i64>> = differing().map(|player| player.rank_key).collect();
+        let tie_keys: Vec<Option<i64>> = differing().map(|player| player.tie_key).collect();
+        let only_zeros: Vec<Option<bool>> = differing().map(|player| player.only_zeros).collect();
         sqlx::query!(
             "SELECT centile_store.repair_players($1, $2, $3, $4, $5, $6, $7, $8)",
             self.ranking_id,

@@ -73,19 +73,21 @@ impl Board {
 
     /// Gives the players their standings in some steps, with acts in between.
     async fn repair(&mut self) {
-        type Row = (i16, i64, i64, Option<i64>, Option<i64>, Option<bool>);
-        let rows =
-            "SELECT lane, batch, user_id, rank_key, tie_key, only_zeros FROM centile_store.differing_players($1)";
+        type Row = (i16, i64, i64, Option<i64>, Option<i64>, Option<bool>, bool);
+        let rows = "SELECT lane, batch, user_id, rank_key, tie_key, only_zeros, ends_act FROM centile_store.differing_players($1, 7)";
         let mut rows: Vec<Row> = sqlx::query_as(rows).bind(self.ranking_id).fetch_all(&self.pool).await.unwrap();
         while let Some((lane, batch, ..)) = rows.first().copied() {
             self.act().await;
             let all = rows.iter().take_while(|row| row.0 == lane).count();
-            let step: Vec<Row> = rows.drain(..self.random.random_range(1..=8).min(all)).collect();
+            let act = rows.iter().position(|row| row.6).map_or(all, |end| end + 1);
+            let mut step: Vec<Row> = rows.drain(..self.random.random_range(1..=8).min(all).min(act)).collect();
+            let up_to = step[step.len() - 1].2;
+            step.retain(|row| !row.6);
             sqlx::query("SELECT centile_store.repair_players($1, $2, $3, $4, $5, $6, $7, $8)")
                 .bind(self.ranking_id)
                 .bind(lane)
                 .bind(batch)
-                .bind(step[step.len() - 1].2)
+                .bind(up_to)
                 .bind(step.iter().map(|row| row.2).collect::<Vec<_>>())
                 .bind(step.iter().map(|row| row.3).collect::<Vec<_>>())
                 .bind(step.iter().map(|row| row.4).collect::<Vec<_>>())
