@@ -6262,7 +6262,7 @@ BEGIN
         UNION
         -- Scores that left a wrong standing unchanged: the player's row has no later batch.
         SELECT u FROM unnest(p_user_ids) AS u
-        WHERE v_period.ranking_id IS NOT NULL AND EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = v_period.board_id AND t.user_id = u AND t.batch > p_batch));
+        WHERE v_period.state <> 'preparing' AND EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = v_period.board_id AND t.user_id = u AND t.batch > p_batch));
     v_changes := centile_store.entry_changes(ARRAY[p_ranking_id], v_changed) || ARRAY(
         SELECT (p_ranking_id, u.user_id, l.rank_key, l.tie_key, u.rank_key, u.tie_key, u.only_zeros)::centile_store.entry_change
         FROM unnest(p_user_ids, p_rank_keys, p_tie_keys, p_only_zeros) AS u (user_id, rank_key, tie_key, only_zeros)
@@ -6270,7 +6270,7 @@ BEGIN
         WHERE u.user_id <> ALL (v_changed) AND num_nonnulls(u.rank_key, l.rank_key) > 0);
     -- Takes the period's standing out, and appends the right one.
     UPDATE centile_store.players p
-    SET batch = CASE WHEN v_period.ranking_id IS NULL THEN p.batch ELSE v_lane.batch + 1 END,
+    SET batch = CASE v_period.state WHEN 'preparing' THEN p.batch ELSE v_lane.batch + 1 END,
         period_ids = CASE WHEN c.rank_key IS NULL THEN o.period_ids ELSE o.period_ids || v_period.id END,
         rank_keys = CASE WHEN c.rank_key IS NULL THEN o.rank_keys ELSE o.rank_keys || c.rank_key END,
         tie_keys = CASE WHEN c.rank_key IS NULL THEN o.tie_keys ELSE o.tie_keys || c.tie_key END,
@@ -6286,7 +6286,7 @@ BEGIN
     SELECT v_period.board_id, p_lane, c.user_id, v_lane.batch + 1, ARRAY[v_period.id], ARRAY[c.rank_key], ARRAY[c.tie_key], CASE WHEN c.only_zeros THEN ARRAY[v_period.id] END
     FROM unnest(v_changes) AS c
     WHERE c.rank_key IS NOT NULL AND NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = v_period.board_id AND p.user_id = c.user_id AND p.lane = p_lane);
-    -- A ranking that is being built is not read yet, so nothing is logged. Batches that read the old
+    -- A window that is being filled has no ranking yet, so nothing is logged. Batches that read the old
     -- standings retry.
     PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, (
         coalesce(array_agg(r.id), '{}'), coalesce(array_agg(c.user_id), '{}'), coalesce(array_agg(c.was_rank_key), '{}'),
@@ -6295,10 +6295,9 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT q.ranking_id AS id FROM centile_store.periods q
         WHERE q.board_id = v_period.board_id AND q.kind = v_period.kind AND q.label = v_period.label AND q.ranking_id IS NOT NULL
-          AND (q.segment = '' OR q.segment IN (SELECT centile_store.segments_at(q.board_id, c.user_id, q.ends_at)))) r
-    WHERE v_period.ranking_id IS NOT NULL;
+          AND (q.segment = '' OR q.segment IN (SELECT centile_store.segments_at(q.board_id, c.user_id, q.ends_at)))) r;
     UPDATE centile_store.fillings f SET standings_up_to = p_up_to
-    WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane AND v_period.ranking_id IS NULL;
+    WHERE f.board_id = v_period.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane AND v_period.state = 'preparing';
 END
 $$;
 

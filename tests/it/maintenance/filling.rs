@@ -175,3 +175,34 @@ async fn a_ranking_built_while_scores_arrive_agrees_with_the_ledger() {
         assert!(audit::rankings_are_sound(&board.pool).await > 0);
     }
 }
+
+/// The standings of a segment that closes late are those of its whole period, which is closed.
+#[tokio::test]
+async fn a_segment_of_a_closed_period_is_repaired_and_rebuilt() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{week}', p_segments => '{country}');
+         SELECT centile.put_user('p' || n, p_attributes => '{\"country\": \"DE\"}') FROM generate_series(1, 20) n;
+         SELECT centile.open_periods(1, ARRAY[now()]);
+         SELECT centile_store.open_segments(1, array_agg(id), array_agg('country:DE'::text)) FROM centile_store.periods;
+         INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
+         SELECT 1, u.id, s, 0, 1, '-infinity', true FROM centile_store.users u, unnest('{\"\", country:DE}'::text[]) s;
+         SELECT testing.submit_score('main', 'p' || n, n) FROM generate_series(1, 20) n;
+         UPDATE centile_store.periods SET state = 'closed', ranking_id = NULL WHERE segment = '';
+         SELECT testing.allow_damage();
+         UPDATE centile_store.leaderboard l SET rank_key = 99
+         FROM centile_store.periods p WHERE p.ranking_id = l.ranking_id AND l.user_id = 3;
+         CREATE TABLE building AS SELECT centile_store.begin_rebuild(id) AS r FROM centile_store.periods WHERE segment <> '';
+         SELECT centile_store.repair_players(r, d.lane, d.batch, d.user_id, ARRAY[d.user_id], ARRAY[d.rank_key], ARRAY[d.tie_key], ARRAY[d.only_zeros])
+         FROM building CROSS JOIN LATERAL centile_store.differing_players(r) d;
+         SELECT centile_store.fill_bounds(r), centile_store.fill_rows(r, 0::smallint) FROM building;
+         SELECT centile_store.fill_rows(r, 0::smallint) FROM building;
+         SELECT centile_store.swap_ranking(r) FROM building",
+    )
+    .await;
+    let pool = db.pool().await;
+    let counts = "SELECT c.entries, c.agree FROM centile.ranking_counts c";
+    assert_eq!(sqlx::query_as::<_, (i64, bool)>(counts).fetch_all(&pool).await.unwrap(), [(20, true)]);
+    let differing = "SELECT count(*) FROM building CROSS JOIN LATERAL centile_store.differing_players(r)";
+    assert_eq!(sqlx::query_scalar::<_, i64>(differing).fetch_one(&pool).await.unwrap(), 0);
+}
