@@ -24,7 +24,8 @@ use sqlx::{
     pool::PoolConnection,
     postgres::{PgConnectOptions, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
 };
-use tokio::time::timeout;
+use tokio::{runtime::Handle, time::timeout};
+use tokio_util::context::TokioContext;
 
 use crate::{Code, Error, single_flight::SingleFlightCache, store::error::has_other_columns};
 
@@ -49,6 +50,8 @@ const NO_ANSWER: &str = "a statement was not answered";
 pub(super) struct Pool {
     preferred: Option<Preferred>,
     others: PgPool,
+    /// The runtime that connections belong to.
+    runtime: Handle,
     /// Timeout of a statement, with its round trip.
     limit: Duration,
     last_loss: LastLoss,
@@ -146,7 +149,7 @@ impl Pool {
     /// Creates a pool of the connections `others`, whose statements time out after `limit`.
     pub(super) fn new(others: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
         let attempts = Arc::new(SingleFlightCache::new(ATTEMPTS_WAIT, REACHABLE_FOR));
-        Self { preferred: None, others, limit, last_loss, attempts }
+        Self { preferred: None, others, runtime: Handle::current(), limit, last_loss, attempts }
     }
 
     /// Opens a connection and closes it. A server whose connection slots are all taken is up, and the
@@ -184,14 +187,22 @@ impl Pool {
             // Opening a connection takes longer.
             let is_whole = pool.size() == pool.options().get_max_connections();
             // If PostgreSQL accepts no more connections, an idle one may be in the other pool.
-            if let Ok(Ok(connection)) = timeout(if is_whole { *wait } else { CONNECTED }, pool.acquire()).await {
+            let wait = if is_whole { *wait } else { CONNECTED };
+            if let Ok(Ok(connection)) = timeout(wait, self.opened(pool.acquire())).await {
                 return Ok(connection);
             }
         }
-        match self.others.acquire().await {
+        match self.opened(self.others.acquire()).await {
             Err(sqlx::Error::PoolTimedOut) => Err(self.timed_out("no connection was free").await),
             acquired => acquired,
         }
+    }
+
+    /// Lets a new connection belong to the runtime of the process. Each HTTP worker has a runtime of
+    /// its own; a connection that belonged to it would be lost when the worker stops, even if a
+    /// request of another worker is using it.
+    fn opened<F: Future>(&self, acquiring: F) -> TokioContext<F> {
+        TokioContext::new(acquiring, self.runtime.clone())
     }
 
     /// Returns the error of a timeout: PostgreSQL is unreachable, or busy.

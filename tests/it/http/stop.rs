@@ -1,7 +1,10 @@
 //! A stopping instance: it reports that it is not ready, finishes accepted requests, and exits with
 //! 0.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+};
 
 use centile::dev::local::signal;
 use reqwest::StatusCode;
@@ -12,14 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{TestDb, amount, audit, client, load::key, redis_url, sender::Sender, spawn_serve, wait::until};
 
-/// Waits until this many writers wait for a board's structure lock.
-async fn writers_wait(pool: &PgPool, writers: i64) {
+/// Number of sessions that wait for a lock of this kind.
+async fn waiting(pool: &PgPool, lock: &str) -> i64 {
     const WAITING: &str =
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
-    until("the writers wait", async || {
-        sqlx::query_scalar::<_, i64>(WAITING).fetch_one(pool).await.expect("a count") >= writers
-    })
-    .await;
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = $1 AND datname = current_database()";
+    sqlx::query_scalar(WAITING).bind(lock).fetch_one(pool).await.expect("a count")
 }
 
 /// Stops an instance with accepted events. If it `drains`, clients may still connect for some time,
@@ -51,7 +51,7 @@ async fn stops_well(drains: bool) {
         .await
         .expect("the structure lock");
     let accepted: JoinSet<StatusCode> = (0..CALLERS).map(&send).collect();
-    writers_wait(&pool, 1).await;
+    until("a writer waits", async || waiting(&pool, "advisory").await >= 1).await;
     // More events wait behind the waiting batch, so that the stopping instance has work to finish.
     let waits = format!("\ncentile_queue_events {CALLERS}\n");
     until("all events wait", async || {
@@ -102,6 +102,51 @@ async fn a_stopping_instance_accepts_nothing_new_and_finishes_accepted_requests(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_draining_instance_is_not_ready() {
     stops_well(true).await;
+}
+
+/// Workers without requests stop first, and must not take with them a connection to PostgreSQL that
+/// another worker uses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_in_progress_survives_the_end_of_other_workers() {
+    const WORKERS: usize = 8;
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena'), testing.submit_score('arena', 'ann', 1)").await;
+    let count = WORKERS.to_string();
+    let mut serve = spawn_serve(&db, None, &["--workers", &count, "--read-connections", &count]).await;
+    let (key, address) = (key(db.url(), "server"), serve.at("/v1/boards/arena/transactions"));
+    let read = || {
+        // On a connection of its own, so that each worker gets one.
+        let request = client().get(&address).bearer_auth(&key);
+        async move { request.send().await.expect("an answer").text().await.expect("a whole body") }
+    };
+    let pool = db.pool().await;
+    let blocked = async |reads: i64| {
+        let mut holder = pool.begin().await.expect("a transaction");
+        let lock = "LOCK TABLE centile_store.score_transactions";
+        sqlx::raw_sql(lock).execute(&mut *holder).await.expect("a lock");
+        let reading: JoinSet<String> = (0..reads).map(|_| read()).collect();
+        until("the reads wait", async || waiting(&pool, "relation").await == reads).await;
+        (holder, reading)
+    };
+    // Each worker opens a connection to PostgreSQL.
+    let (holder, reading) = blocked(8).await;
+    holder.rollback().await.expect("the end of the transaction");
+    let whole = reading.join_all().await;
+    let (holder, reading) = blocked(1).await;
+    let id = serve.id();
+    let (ended, ()) = tokio::join!(serve.stop(), async {
+        until("the other workers have ended", async || workers(id) == 1).await;
+        holder.rollback().await.expect("the end of the transaction");
+    });
+    assert_eq!(reading.join_all().await, whole[..1]);
+    assert!(ended.success(), "{}", serve.output());
+}
+
+/// Number of HTTP workers that a process still has.
+fn workers(process: u32) -> usize {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("actix-server")).count()
 }
 
 /// Instances are stopped and replaced in turn, while senders switch between the addresses.
