@@ -35,8 +35,12 @@ pub struct Figures {
     pub seconds: f64,
     pub requests: u64,
     pub errors: u64,
-    /// Answered requests, or scores.
+    /// Seconds after the last response until Centile's bucket rows were current.
+    pub behind_seconds: f64,
+    /// Answered requests, or scores, including the time until bucket rows were current.
     pub per_second: f64,
+    /// The same without that time.
+    pub burst_per_second: f64,
     /// Acknowledged scores, including the warm-up.
     #[serde(skip)]
     acknowledged: f64,
@@ -46,14 +50,18 @@ pub struct Figures {
 }
 
 impl Figures {
-    fn of(cell: Cell, before: Answers, Answers { requests, seconds, p50, p99, p999, errors }: Answers) -> Self {
+    fn of(cell: Cell, before: Answers, answers: Answers, behind_seconds: f64) -> Self {
+        let Answers { requests, seconds, p50, p99, p999, errors } = answers;
         let latency = |ms, least| if requests < least { f64::NAN } else { ms };
         let answered = requests.saturating_sub(errors) as f64 * cell.weight();
+        let rate = |more: f64| if requests == 0 { f64::NAN } else { answered / (seconds + more) };
         Self {
             seconds,
             requests,
             errors,
-            per_second: if requests == 0 { f64::NAN } else { answered / seconds },
+            behind_seconds,
+            per_second: rate(behind_seconds),
+            burst_per_second: rate(0.0),
             acknowledged: answered + before.requests.saturating_sub(before.errors) as f64 * cell.weight(),
             p50_ms: latency(p50, 1),
             p99_ms: latency(p99, 100),
@@ -222,11 +230,25 @@ impl Measure<'_> {
         let wanted = ANSWERS_EACH * f64::from(run.connections) * before.seconds / before.requests as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most half a minute")]
         let seconds = wanted.clamp(self.seconds.into(), self.seconds.max(LONGEST).into()).ceil() as u32;
-        let figures = Figures::of(run.cell, before, self.load(serve, run, seconds)?);
-        if let Some(site) = site {
-            self.rest(site).await?;
+        let answers = self.load(serve, run, seconds)?;
+        let Some(site) = site else { return Ok(Figures::of(run.cell, before, answers, 0.0)) };
+        let behind = if run.cell.writes() { self.catch_up(site).await? } else { Duration::ZERO };
+        self.rest(site).await?;
+        Ok(Figures::of(run.cell, before, answers, behind.as_secs_f64()))
+    }
+
+    /// Waits until bucket rows are current, and returns how long that took. Other systems have none
+    /// that follow.
+    async fn catch_up(&self, site: &Site) -> Outcome<Duration> {
+        let begin = Instant::now();
+        let sql = "SELECT exists (SELECT FROM centile_store.boards_behind())";
+        while site.system == System::Centile && self.bench.psql_in(&site.database, &[sql])? == "t" {
+            if begin.elapsed() > PATIENCE {
+                return Err("bucket rows do not become current".into());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Ok(figures)
+        Ok(if site.system == System::Centile { begin.elapsed() } else { Duration::ZERO })
     }
 
     fn load(&self, serve: &Serve, run: Run<'_>, seconds: u32) -> Outcome<Answers> {

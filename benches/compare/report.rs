@@ -128,19 +128,29 @@ impl Results {
             "\n**{}{at}** (connections: {connections}; {seconds} s or more per round)\n",
             capital(cell.title())
         )?;
-        let what = if cell.writes() { "scores" } else { "requests" };
+        let what = if cell.writes() { "scores, all applied" } else { "requests" };
+        let burst = if cell.writes() { " until the last response (÷ Centile) |" } else { "" };
         writeln!(
             text,
-            "| | {what}/s: median | from – to | ÷ Centile | p50, ms (÷) | p99, ms (÷) | p99.9, ms (÷) | errors |"
+            "| | {what}/s: median | from – to | ÷ Centile |{burst} p50, ms (÷) | p99, ms (÷) | p99.9, ms (÷) | errors |"
         )?;
-        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
+        writeln!(
+            text,
+            "| --- | --- | --- | --- |{} --- | --- | --- | --- |",
+            if cell.writes() { " --- |" } else { "" }
+        )?;
         for record in &records {
             let ratio =
                 |of: fn(&Figures) -> f64| centile.map_or("–".to_owned(), |centile| number(record.ratio(centile, of)));
             let latency = |of: fn(&Figures) -> f64| format!("{} ({})", number(record.middle(of)), ratio(of));
+            let burst = if cell.writes() {
+                format!(" {} |", latency(|figures| figures.burst_per_second))
+            } else {
+                String::new()
+            };
             writeln!(
                 text,
-                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} |{burst} {} | {} | {} | {} |",
                 record.system.title(),
                 number(record.middle(|figures| figures.per_second)),
                 spread(&record.rounds, |figures| figures.per_second),

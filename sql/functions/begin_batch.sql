@@ -4,14 +4,16 @@
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
 -- A period that accepts no more events has no ranking. period_fillings: per period, the user id up to
 -- which a window is filled; NULL for other periods, and as a whole if no window is being filled.
--- live_periods: the periods whose standings must be kept. unapplied_seconds: the age of the oldest batch
+-- live_periods: the periods whose standings must be kept. valid_until: how long board, periods and
+-- live_periods stay as they are if the structure does; NULL if they also depend on this batch.
+-- unapplied_seconds: the age of the oldest batch
 -- of the lane that is not applied.
 -- member_*, segment_*: see centile_store.segment_state.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz, OUT unapplied_seconds double precision,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
-    OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[],
+    OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamptz,
     OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamptz[],
     OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
     OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[],
@@ -43,21 +45,19 @@ BEGIN
         SELECT * INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
         FROM centile_store.import_periods(p_board_id, board.periods, p_times, at);
     END IF;
-    live_periods := ARRAY(SELECT q.id FROM centile_store.periods q WHERE q.board_id = p_board_id AND q.segment = '' AND q.state <> 'closed');
+    SELECT coalesce(array_agg(q.id), '{}'), CASE WHEN p_times IS NULL AND board.segments = '{}' THEN
+        least(at + interval '1 day', min(q.starts_at) FILTER (WHERE q.starts_at > at), min(q.ends_at) FILTER (WHERE q.ends_at > at)) END INTO live_periods, valid_until
+    FROM centile_store.periods q WHERE q.board_id = p_board_id AND q.segment = '' AND q.state <> 'closed';
     IF EXISTS (SELECT FROM centile_store.fillings f WHERE f.board_id = p_board_id) THEN
+        valid_until := NULL;
         SELECT period_ids || array_agg(w.period_id), period_kinds || array_agg('rolling'::text), period_labels || array_agg(w.label), period_starts || array_agg(w.starts_at),
                period_ends || array_agg(w.ends_at), period_rankings || array_agg(w.ranking_id),
                array_fill(NULL::bigint, ARRAY[coalesce(cardinality(period_ids), 0)]) || array_agg(w.standings_up_to)
         INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings, period_fillings
         FROM centile_store.filling_windows(p_board_id, p_lane) w;
     END IF;
-    SELECT array_agg(u.id ORDER BY p.place),
-           array_agg((u.id, u.banned_at IS NOT NULL OR coalesce(b.banned, false), u.lane_hash % board.lanes = p_lane,
-                      b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods)::centile_store.player_state ORDER BY p.place)
-    INTO v_users, players
-    FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
-    LEFT JOIN centile_store.users u ON u.external_id = p.external_id
-    LEFT JOIN centile_store.players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.lane = p_lane;
+    SELECT array_agg((p.player).user_id ORDER BY p.place), array_agg(p.player ORDER BY p.place) INTO v_users, players
+    FROM centile_store.batch_players(p_board_id, p_lane, p_users) p;
     IF board.segments <> '{}' THEN
         live_periods := live_periods || centile_store.open_segment_periods(ARRAY(
             SELECT DISTINCT x FROM unnest(players) AS p CROSS JOIN unnest(p.period_ids) AS x WHERE x <> ALL (live_periods)));

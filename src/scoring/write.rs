@@ -11,7 +11,7 @@ use crate::{
     rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
     store::{
         Store,
-        batch::{Committed, Outcome},
+        batch::{Begun, Committed, Outcome},
     },
 };
 
@@ -82,6 +82,8 @@ pub(crate) struct Lane {
     pub(crate) number: i16,
     /// Number of the lane's last batch after this writer's last write.
     last_batch: Option<i64>,
+    /// What the next batch may use of the last one's state.
+    last: Option<Begun>,
     /// Whether another instance wrote to the lane between this writer's last two batches.
     is_contended: bool,
 }
@@ -89,7 +91,7 @@ pub(crate) struct Lane {
 impl Lane {
     /// Returns a lane to which this writer has not written yet.
     pub(crate) fn new(board_id: i32, number: i16) -> Self {
-        Self { board_id, number, last_batch: None, is_contended: false }
+        Self { board_id, number, last_batch: None, last: None, is_contended: false }
     }
 
     /// Writes events of this lane in one transaction, and returns after the commit.
@@ -106,9 +108,17 @@ impl Lane {
     ) -> Result<Written> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
+        let mut last = self.last.take();
         for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
-            let mut begun = session.begin_batch(source, &users, &pending).await?;
+            let next = match last.take().filter(|_| source == EventSource::Live && !holds_lock) {
+                Some(last) => session.next_batch(last, &users, &pending).await?,
+                None => None,
+            };
+            let mut begun = match next {
+                Some(next) => next,
+                None => session.begin_batch(source, &users, &pending).await?,
+            };
             if begun.unapplied_seconds > MAX_UNAPPLIED_SECONDS {
                 session.end(false).await?;
                 if source == EventSource::Live {
@@ -159,6 +169,7 @@ impl Lane {
             session.end(true).await?;
             self.is_contended = self.last_batch.is_some_and(|last| last != begun.batch());
             self.last_batch = Some(committed.batch);
+            self.last = Some(begun.after(committed.batch));
             return answers(committed, decisions);
         }
         Err(Error::unavailable(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))

@@ -2,7 +2,10 @@
 
 mod arguments;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
@@ -29,6 +32,10 @@ use crate::{
 /// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
 const KEEP_IDS_DAYS: i32 = 7;
 
+/// How long a writer uses what it knows of its board. Then it reads again how far the bucket rows of
+/// its lane are behind.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+
 /// The state that a batch starts from.
 #[derive(Debug)]
 pub(crate) struct Begun {
@@ -38,6 +45,12 @@ pub(crate) struct Begun {
     pub(crate) unapplied_seconds: f64,
     /// State that must be unchanged when the batch is written.
     state: LaneState,
+    /// The periods whose standings are kept.
+    live_periods: BTreeSet<i64>,
+    /// The time until which the next batch may use the rules and periods; `None` if it may not.
+    valid_until: Option<DateTime<Utc>>,
+    /// When rules and periods were read.
+    read_at: Instant,
 }
 
 /// A player as `begin_batch` returns it. The arrays are `None` for a player without a row on the board.
@@ -57,6 +70,14 @@ impl Begun {
     /// Returns the number of the lane's last batch.
     pub(crate) fn batch(&self) -> i64 {
         self.state.batch
+    }
+
+    /// Returns what the next batch may use of this state, after the lane's batch `batch`.
+    pub(crate) fn after(mut self, batch: i64) -> Self {
+        self.state.batch = batch;
+        self.facts.players = Vec::new();
+        self.facts.known = HashMap::new();
+        self
     }
 }
 
@@ -133,6 +154,7 @@ impl BatchSession {
         users: &[String],
         events: &[Pending],
     ) -> Result<Begun> {
+        let read_at = Instant::now();
         let with_id = |event: &Pending| Some((place(event.player), event.id.clone()?));
         let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let imported = source == EventSource::Import;
@@ -177,19 +199,14 @@ impl BatchSession {
         let segments = pairs(pairs(row.segment_periods, row.segment_names)?, row.segment_rankings)?;
         put_segments(&mut periods, segments);
         let live_periods = row.live_periods.into_iter().collect();
-        let states = row.players.unwrap_or_default();
-        let has_other_lanes = states.iter().any(|state| state.is_of_lane == Some(false));
-        let mut players = states.into_iter().map(|state| player(state, &live_periods)).collect::<Result<Vec<_>>>()?;
-        if players.len() != users.len() {
-            return Err(damaged());
-        }
+        let mut players = players(row.players, users, &live_periods)?;
         let members = pairs(row.member_users, row.member_segments)?;
         let moves = pairs(row.member_times, row.member_are_in)?;
         put_members(&mut players, pairs(pairs(members, moves)?, row.member_are_new)?)?;
         for (user, at) in pairs(row.reset_users, row.reset_times)? {
             players[index(user, users.len())?].resets.push(at);
         }
-        let at = row.at.filter(|_| !has_other_lanes).ok_or_else(lanes_changed)?;
+        let at = row.at.ok_or_else(lanes_changed)?;
         let mut known = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
         let (known_quarantined, known_standings) =
@@ -231,7 +248,40 @@ impl BatchSession {
             },
             unapplied_seconds: row.unapplied_seconds.unwrap_or_default(),
             facts: Facts { rules, now: row.now, at, periods, players, known },
+            live_periods,
+            valid_until: row.valid_until,
+            read_at,
         })
+    }
+
+    /// Begins a batch of live events with the rules and periods of this writer's last batch, and reads
+    /// only the players.
+    ///
+    /// Returns `None` if that does not suffice, for example because another session has changed the
+    /// lane or the structure: use [`BatchSession::begin_batch`].
+    pub(crate) async fn next_batch(
+        &mut self,
+        mut begun: Begun,
+        users: &[String],
+        events: &[Pending],
+    ) -> Result<Option<Begun>> {
+        let Some(valid_until) = begun.valid_until.filter(|_| begun.read_at.elapsed() < KNOWN_FOR) else {
+            return Ok(None);
+        };
+        let with_id = |event: &Pending| Some((users[event.player].clone(), event.id.clone()?));
+        let (id_users, ids): (Vec<String>, Vec<String>) = events.iter().filter_map(with_id).unzip();
+        let row = sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane, users, &id_users, &ids)
+            .fetch_one(&mut self.connection)
+            .await?;
+        let LaneState { revision, batch, server_started_at } = begun.state;
+        let is_same =
+            (row.revision, row.batch, row.server_started_at) == (Some(revision), Some(batch), server_started_at);
+        if !is_same || row.has_known_ids || row.now < begun.facts.at || row.now >= valid_until {
+            return Ok(None);
+        }
+        begun.facts.players = players(row.players, users, &begun.live_periods)?;
+        (begun.facts.now, begun.facts.at) = (row.now, row.now);
+        Ok(Some(begun))
     }
 
     /// Adds the history of the players of these live events, which the rules against cheating
@@ -320,6 +370,18 @@ impl BatchSession {
             })
         }))
     }
+}
+
+/// Builds the players with these names.
+fn players(states: Option<Vec<PlayerState>>, users: &[String], live_periods: &BTreeSet<i64>) -> Result<Vec<Player>> {
+    let states = states.unwrap_or_default();
+    if states.iter().any(|state| state.is_of_lane == Some(false)) {
+        return Err(lanes_changed());
+    }
+    if states.len() != users.len() {
+        return Err(damaged());
+    }
+    states.into_iter().map(|state| player(state, live_periods)).collect()
 }
 
 /// Builds a player, and leaves out standings in closed periods.

@@ -70,15 +70,6 @@ const LAYOUT_CONNECTIONS: u32 = 2;
 /// Connections for rounds of the rank indexes, and for profiles.
 const ROUND_CONNECTIONS: u32 = 6;
 
-/// Connections that score batches try first. A board rarely has more lanes.
-const PREFERRED_CONNECTIONS: u32 = 2;
-
-/// Time that a batch waits for a preferred connection.
-///
-/// A batch may hold its connection while it waits for a lock; batches of other boards must not wait
-/// behind it.
-const PREFERRED_WAIT: Duration = Duration::from_millis(2);
-
 /// Interval of asking the servers which of them is the primary.
 const PRIMARY_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -95,8 +86,9 @@ pub(crate) struct Store {
     rounds: Pool,
     /// Idle connections of `rounds`, kept for the next rounds; `None` once the store is closed.
     kept: Arc<Mutex<Option<Vec<RoundConnection>>>>,
+    /// For acts, and for changes of players and boards.
     writers: Pool,
-    /// For score batches.
+    /// For score batches, and for the users and periods that they need.
     score_writers: Pool,
     /// For steps that change a layout. A connection plans a step's statements on first use, while
     /// it holds the structure lock, so these connections are reused.
@@ -147,12 +139,16 @@ impl Store {
         //
         // No parallel workers: the planner used them to count the rows of a large bucket, and the
         // rank took 24.0 ms instead of 1.8.
-        let quick =
-            [&everywhere[..], &[("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]].concat();
-        // Readers look rows up by key, so one generic plan fits all values. It must not stay a
-        // sequential scan that was planned when the table was small. Functions that write set their
-        // own options.
-        let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
+        //
+        // Statements look rows up by key, so one generic plan fits all values. It must not stay a
+        // sequential scan that was planned when the table was small.
+        let pooled = [
+            ("enable_bitmapscan", "off"),
+            ("max_parallel_workers_per_gather", "0"),
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+        ];
+        let pooled = SessionSettings::new(&[&everywhere[..], &pooled].concat());
         let hosts = Arc::new(Hosts::parse(database_url.as_str())?);
         let options = hosts.primary();
         let (last_loss, last_switch) = (LastLoss::default(), LastSwitch::default());
@@ -180,9 +176,7 @@ impl Store {
                 Pool::new(pool.connect_lazy_with(options), statement_limit, last_loss.clone())
             }
         };
-        let pool = |connections, settings: &[(&str, &str)]| {
-            open(options.clone(), connections, SessionSettings::new(settings), false)
-        };
+        let pool = |connections| open(options.clone(), connections, pooled.clone(), false);
         // Long work has no statement timeout, and its statements are not logged as slow. It may hold
         // session locks. Keepalives end an idle session soon after the host of this process is gone.
         let unlimited = [
@@ -193,15 +187,15 @@ impl Store {
             ("tcp_keepalives_count", "3"),
         ];
         let unlimited = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
-        let layout_writers = pool(LAYOUT_CONNECTIONS, &reading);
-        let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
-        let preferred = PREFERRED_CONNECTIONS.min(write_connections / 2);
-        let writers = pool(write_connections - preferred, &quick);
-        let score_writers =
-            if preferred > 0 { writers.preferring(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
+        let layout_writers = pool(LAYOUT_CONNECTIONS);
+        let (readers, rounds) = (pool(*read_connections), pool(ROUND_CONNECTIONS));
+        // Acts, and changes of players and boards, may wait for each other's locks. Scores must not
+        // wait behind them.
+        let acting = write_connections / 4;
+        let (writers, score_writers) = (pool(acting.max(1)), pool(write_connections - acting));
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
         let owners = Owners::new(rounds.clone(), {
-            let (connections, settings) = (write_connections + ROUND_CONNECTIONS, SessionSettings::new(&quick));
+            let (connections, settings) = (write_connections + ROUND_CONNECTIONS, pooled);
             move |options| open(options, connections, settings.clone(), true)
         });
         Ok(Self {
@@ -253,7 +247,7 @@ impl Store {
     }
 
     fn connect_to(&self, primary: &PgConnectOptions) {
-        for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
+        for pool in [&self.writers, &self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
             pool.connect_to(primary);
         }
         // Afterwards, so that it covers connections to the former primary until now.
@@ -357,6 +351,7 @@ impl Store {
             ("read", &self.readers),
             ("index", &self.rounds),
             ("write", &self.score_writers),
+            ("act", &self.writers),
             ("keep", &self.layout_writers),
         ]
         .into_iter()
@@ -370,7 +365,7 @@ impl Store {
     /// Waits until the connections in use are returned, and closes all.
     pub(crate) async fn close(&self) {
         self.kept().take();
-        for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
+        for pool in [&self.writers, &self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
             pool.close().await;
         }
         for pool in self.worker_pools() {

@@ -211,7 +211,7 @@ impl Store {
     /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
         self.require_coordinator()?;
-        sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
+        sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.score_writers).await?;
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Store {
         self.require_coordinator()?;
         let (periods, segments): (Vec<i64>, Vec<String>) = segments.into_iter().unzip();
         sqlx::query!("SELECT centile_store.open_segments($1, $2, $3)", board_id, &periods, &segments)
-            .fetch_one(&self.writers)
+            .fetch_one(&self.score_writers)
             .await?;
         Ok(())
     }

@@ -3,10 +3,6 @@
 //! If the server froze or the network lost it, a connection would wait forever: TCP does not notice
 //! this, and sqlx has no such timeout. So statements have a timeout here, and so has the ping of a
 //! connection that returns to its pool.
-//!
-//! Scores prefer a few connections. Each connection plans its statements for each of the 100 bucket
-//! tables, and sqlx's pool uses its connections in turn. Over many connections, batches took twice
-//! as long as over two, even long after the start.
 
 use std::{
     io,
@@ -29,7 +25,7 @@ use tokio_util::context::TokioContext;
 
 use crate::{Code, Error, single_flight::SingleFlightCache, store::error::has_other_columns};
 
-/// Timeout for opening a preferred connection, and for the ping of a connection that may be lost.
+/// Timeout of the ping of a connection that may be lost.
 const CONNECTED: Duration = Duration::from_millis(250);
 
 /// Timeout of the ping of a connection that returns to its pool. If its statement timed out, the
@@ -45,11 +41,10 @@ const ATTEMPTS_WAIT: Duration = Duration::from_secs(6);
 /// Message of a statement that took too long.
 const NO_ANSWER: &str = "a statement was not answered";
 
-/// A pool of connections, some of which may be preferred.
+/// A pool of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
-    preferred: Option<Preferred>,
-    others: PgPool,
+    connections: PgPool,
     /// The runtime that connections belong to.
     runtime: Handle,
     /// Timeout of a statement, with its round trip.
@@ -57,15 +52,6 @@ pub(super) struct Pool {
     last_loss: LastLoss,
     /// Attempts to connect.
     attempts: Arc<SingleFlightCache<(), ()>>,
-}
-
-/// Connections that are preferred to all others.
-#[derive(Debug, Clone)]
-struct Preferred {
-    pool: PgPool,
-    /// Timeout for one of them. A connection becomes idle soon after its statement, when it has
-    /// answered a ping.
-    wait: Duration,
 }
 
 /// The time at which a lost connection was last found. After a restart of the server all older
@@ -146,16 +132,16 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// Creates a pool of the connections `others`, whose statements time out after `limit`.
-    pub(super) fn new(others: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
+    /// Creates a pool of `connections`, whose statements time out after `limit`.
+    pub(super) fn new(connections: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
         let attempts = Arc::new(SingleFlightCache::new(ATTEMPTS_WAIT, REACHABLE_FOR));
-        Self { preferred: None, others, runtime: Handle::current(), limit, last_loss, attempts }
+        Self { connections, runtime: Handle::current(), limit, last_loss, attempts }
     }
 
     /// Opens a connection and closes it. A server whose connection slots are all taken is up, and the
     /// pools keep theirs.
     pub(super) async fn try_connect(&self) -> sqlx::Result<()> {
-        let options = self.others.connect_options();
+        let options = self.connections.connect_options();
         let connecting = async {
             let connection = <PgConnection as sqlx::Connection>::connect_with(&options).await?;
             sqlx::Connection::close(connection).await
@@ -177,32 +163,14 @@ impl Pool {
         }
     }
 
-    /// The same pool, but it uses a connection of `preferred` if one is idle within `wait`.
-    pub(super) fn preferring(&self, preferred: Self, wait: Duration) -> Self {
-        Self { preferred: Some(Preferred { pool: preferred.others, wait }), ..self.clone() }
-    }
-
     async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
-        if let Some(Preferred { pool, wait }) = &self.preferred {
-            // Opening a connection takes longer.
-            let is_whole = pool.size() == pool.options().get_max_connections();
-            // If PostgreSQL accepts no more connections, an idle one may be in the other pool.
-            let wait = if is_whole { *wait } else { CONNECTED };
-            if let Ok(Ok(connection)) = timeout(wait, self.opened(pool.acquire())).await {
-                return Ok(connection);
-            }
-        }
-        match self.opened(self.others.acquire()).await {
+        // A new connection belongs to the runtime of the process. Each HTTP worker has a runtime of
+        // its own; a connection that belonged to it would be lost when the worker stops, even if a
+        // request of another worker is using it.
+        match TokioContext::new(self.connections.acquire(), self.runtime.clone()).await {
             Err(sqlx::Error::PoolTimedOut) => Err(self.timed_out("no connection was free").await),
             acquired => acquired,
         }
-    }
-
-    /// Lets a new connection belong to the runtime of the process. Each HTTP worker has a runtime of
-    /// its own; a connection that belonged to it would be lost when the worker stops, even if a
-    /// request of another worker is using it.
-    fn opened<F: Future>(&self, acquiring: F) -> TokioContext<F> {
-        TokioContext::new(acquiring, self.runtime.clone())
     }
 
     /// Returns the error of a timeout: PostgreSQL is unreachable, or busy.
@@ -230,24 +198,17 @@ impl Pool {
 
     /// Opens further connections with these options.
     pub(super) fn connect_to(&self, options: &PgConnectOptions) {
-        for pool in self.preferred.iter().map(|preferred| &preferred.pool).chain([&self.others]) {
-            pool.set_connect_options(options.clone());
-        }
+        self.connections.set_connect_options(options.clone());
     }
 
     /// Number of open connections, and of idle ones among them.
     pub(super) fn connections(&self) -> (u32, u32) {
-        let pools = self.preferred.iter().map(|preferred| &preferred.pool).chain([&self.others]);
-        let count = |pool: &PgPool| (pool.size(), u32::try_from(pool.num_idle()).unwrap_or(u32::MAX));
-        pools.map(count).fold((0, 0), |(all, idle), (size, free)| (all + size, idle + free))
+        (self.connections.size(), u32::try_from(self.connections.num_idle()).unwrap_or(u32::MAX))
     }
 
     /// Waits until the connections in use are returned, and closes all connections.
     pub(super) async fn close(&self) {
-        if let Some(preferred) = &self.preferred {
-            preferred.pool.close().await;
-        }
-        self.others.close().await;
+        self.connections.close().await;
     }
 }
 
@@ -397,8 +358,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(listener.local_addr()?.port());
         let options = options.username("nobody").ssl_mode(PgSslMode::Disable);
-        let others = PgPoolOptions::new().connect_lazy_with(options);
-        let pool = Pool::new(others, Duration::from_secs(1), LastLoss::default());
+        let connections = PgPoolOptions::new().connect_lazy_with(options);
+        let pool = Pool::new(connections, Duration::from_secs(1), LastLoss::default());
         let server = async {
             let _silent = listener.accept().await?;
             let (mut late, _) = listener.accept().await?;

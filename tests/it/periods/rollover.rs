@@ -7,6 +7,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use futures::future::join_all;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
@@ -73,15 +74,20 @@ async fn stored(pool: &PgPool) -> Vec<Stored> {
     .expect("periods")
 }
 
+/// Writers of one instance know the periods from their last batches; those of two read them again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
     let seed = seed();
+    tokio::join!(cross(seed, 1), cross(seed, 2));
+}
+
+async fn cross(seed: u64, instances: usize) {
     let db = TestDb::new().await;
     db.execute(SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     let redis = redis_url().await;
     let flags = [PATIENT, &["--maintenance-every", "1"]].concat();
-    let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
+    let instances = join_all((0..instances).map(|_| spawn_serve(&db, Some(&redis), &flags))).await;
     let key = Arc::new(key(db.url(), "server"));
     for (name, from, until) in SEASONS {
         db.execute(&format!(
@@ -91,7 +97,8 @@ async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
     }
     let (stop, mut callers) = (CancellationToken::new(), JoinSet::new());
     for caller in 0..6_u8 {
-        let (address, key) = (instances[usize::from(caller) % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
+        let (address, key) =
+            (instances[usize::from(caller) % instances.len()].at("/v1/boards/arena/scores"), Arc::clone(&key));
         let stop = stop.clone();
         callers.spawn(async move {
             let (client, mut random) = (client(), StdRng::seed_from_u64(seed.wrapping_add(caller.into())));

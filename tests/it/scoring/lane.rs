@@ -7,6 +7,7 @@ use std::sync::{
 
 use centile::tested::{Batches, Submitted};
 use futures::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 
 use crate::{
@@ -104,6 +105,22 @@ async fn a_damaged_entry_affects_no_other_event() {
     }
     let more = batches().await - before;
     assert!(more <= 12.0, "{more} batches");
+}
+
+/// A writer uses the rules of its last batch again, but not after their change.
+#[tokio::test]
+async fn a_changed_rule_counts_at_once() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"lanes": 1, "points_max": 100}), &[]).await;
+    let write = async |points: i64| {
+        site.post("/v1/boards/main/scores", &json!({"user_id": "ann", "points": points})).await.status
+    };
+    assert_eq!((write(50).await, write(500).await), (200, 422));
+    for (points_max, status) in [(1_000, 200), (100, 422), (1_000, 200)] {
+        site.admin(Method::PATCH, "/v1/boards/main", json!({"points_max": points_max})).await.is(200);
+        assert_eq!(write(500).await, status, "a maximum of {points_max}");
+    }
 }
 
 /// A pooler may send the two calls of a batch to two servers. After a failover, the same batch
