@@ -315,18 +315,30 @@ pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -
     bench.centile_in(database, &["rebuild", "--board", board, "--all"])
 }
 
-/// Builds a new ranking of a period from the standings of its players.
+/// Gives the players of a period their standings from the ledger, and builds a new ranking of it.
 #[allow(dead_code, reason = "not every benchmark fills one")]
 pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
     bench
         .psql(&format!(
-            "DO $$ DECLARE r bigint := centile_store.begin_rebuild({period_id}); l smallint;
+            "INSERT INTO centile_store.players AS p (board_id, lane, user_id, period_ids, rank_keys, tie_keys, zero_periods)
+             SELECT b.id, u.lane_hash % b.lanes, u.id, ARRAY[q.id], ARRAY[e.rank_key], ARRAY[e.tie_key], CASE WHEN e.only_zeros THEN ARRAY[q.id] END
+             FROM centile_store.periods q
+             JOIN centile_store.boards b ON b.id = q.board_id
+             CROSS JOIN LATERAL centile.entries_from_ledger(q.id) e
+             JOIN centile_store.users u ON u.id = e.user_id
+             WHERE q.id = {period_id}
+             ON CONFLICT (board_id, user_id) DO UPDATE
+             SET period_ids = p.period_ids || excluded.period_ids, rank_keys = p.rank_keys || excluded.rank_keys,
+                 tie_keys = p.tie_keys || excluded.tie_keys, zero_periods = p.zero_periods || excluded.zero_periods
+             WHERE NOT excluded.period_ids <@ p.period_ids;
+             DO $$ DECLARE r bigint := centile_store.begin_rebuild({period_id}); l smallint;
              BEGIN
                  PERFORM centile_store.fill_bounds(r);
                  FOR l IN SELECT f.lane FROM centile_store.fillings f WHERE f.ranking_id = r LOOP
                      WHILE (SELECT x.players > 0 FROM centile_store.fill_rows(r, l) x) LOOP END LOOP;
                  END LOOP;
                  PERFORM centile_store.swap_ranking(r, 2147483647);
+                 ASSERT (SELECT centile_store.player_count(r)) > 0, 'the ranking has players';
              END $$"
         ))
         .map(drop)

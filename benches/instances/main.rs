@@ -1,5 +1,5 @@
-//! Measures the reads of two instances that share a machine, compared with one instance. `cargo
-//! bench --bench instances` prints a table.
+//! Measures reads and scores of two instances that share a machine and a board, compared with one
+//! instance. `cargo bench --bench instances` prints a table.
 //!
 //! `BENCH_PLAYERS` (1,000,000) sets the size of the board, `BENCH_ROUNDS` (5) the number of rounds.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
@@ -31,17 +31,23 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> 
     let flags = ["--no-maintenance", "--index-boards", BOARD];
     let instances = [Serve::start(bench, &flags)?, Serve::start(bench, &flags)?];
     let [first, second] = instances.each_ref().map(|instance| instance.address.as_str());
-    println!("| read | one instance (1/s) | two instances (1/s) | ratio | p99 (ms) | p99 |");
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
+    let key = key.trim();
+    println!("| request | one instance (1/s) | two instances (1/s) | ratio | p99 (ms) | p99 |");
     println!("| --- | --- | --- | --- | --- | --- |");
-    for (what, path) in
-        [("top 100", "scores?limit=100"), ("standing", "scores/player-%d"), ("around 4", "scores/player-%d?around=4")]
-    {
-        let request = format!("wrk.format('GET', string.format('/v1/boards/{BOARD}/{path}', math.random({players})))");
+    let read = |path| format!("wrk.format('GET', string.format('/v1/boards/{BOARD}/{path}', math.random({players})))");
+    let event = format!(r#"'{{"user_id":"player-' .. math.random({players}) .. '","points":1}}'"#);
+    for (what, request) in [
+        ("top 100", read("scores?limit=100")),
+        ("standing", read("scores/player-%d")),
+        ("around 4", read("scores/player-%d?around=4")),
+        ("score", format!("wrk.format('POST', '/v1/boards/{BOARD}/scores', nil, {event})")),
+    ] {
         let (mut rates, mut latencies): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
         // The first round warms up: indexes load.
         for round in 0..=rounds {
             for (n, targets) in [[first, first], [first, second]].into_iter().enumerate() {
-                let answers = read(dir, targets, round, &request)?;
+                let answers = load(dir, targets, round, key, &request)?;
                 if round > 0 {
                     if answers.iter().any(|answers| answers.errors > 0) {
                         return Err(format!("{what}: {answers:?}").into());
@@ -58,12 +64,12 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> 
 }
 
 /// Runs two load generators at once, each with its target.
-fn read(dir: &Path, targets: [&str; 2], round: u32, request: &str) -> Outcome<[Answers; 2]> {
+fn load(dir: &Path, targets: [&str; 2], round: u32, key: &str, request: &str) -> Outcome<[Answers; 2]> {
     let run = |n: u32, address: &str| -> Result<Answers, String> {
         let dir = dir.join(format!("wrk-{n}"));
         fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
         let seed = 2 * round + n;
-        let run = Run { address, connections: CONNECTIONS, seconds: SECONDS, seed, key: "", request, varies: true };
+        let run = Run { address, connections: CONNECTIONS, seconds: SECONDS, seed, key, request, varies: true };
         wrk::run(&dir, &run).map_err(|error| error.to_string())
     };
     let [first, second] = targets;

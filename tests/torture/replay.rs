@@ -12,7 +12,7 @@ async fn answers_match_their_version() {
     let mut trial = Trial::begin(
         "replay",
         format!(
-            "{wanted} answers of rank indexes under writes, closings, rebuilds, rebalancing, renames, bans and kills"
+            "{wanted} answers of rank indexes under writes, closings, rebuilds, rebalancing, renames, bans, kills, and with the applying of batches held up, ended and run twice at once"
         ),
         "none wrong",
     );
@@ -21,7 +21,9 @@ async fn answers_match_their_version() {
         "{} answers compared at {} versions, {} of them from an index; {} changes; {} periods closed, {} boards rebuilt",
         seen.answers, seen.versions, seen.from_index, seen.changes, seen.closed, seen.rebuilds
     ));
-    let (postgresql, instances) = (seen.postgresql_kills, seen.instance_kills);
-    trial.saw(format!("PostgreSQL killed {postgresql} times, an instance {instances} times"));
+    let (postgresql, instances, appliers) = (seen.postgresql_kills, seen.instance_kills, seen.appliers_ended);
+    trial.saw(format!(
+        "PostgreSQL killed {postgresql} times, an instance {instances} times, {appliers} sessions ended that applied batches"
+    ));
     trial.end();
 }

@@ -1,15 +1,17 @@
 //! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and
-//! players are renamed and banned. PostgreSQL and one instance are killed. Each answer is compared
-//! with a replay of the ledger at the answer's version.
+//! players are renamed and banned. PostgreSQL and one instance are killed, and what applies batches
+//! to bucket rows is held up and interrupted. Each answer is compared with a replay of the ledger at
+//! the answer's version.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use centile::dev::local::{LocalPostgres, PostgresOptions};
+use futures::future::join_all;
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Serve, audit, boundary,
+    Serve, amount, audit, boundary,
     load::{Load, key},
     next_number, own_postgres, run_at, verdict,
     wait::{until, within},
@@ -35,6 +37,8 @@ pub struct Summary {
     pub instance_kills: usize,
     /// Rebuilds of a board.
     pub rebuilds: usize,
+    /// Sessions that were ended while they applied batches.
+    pub appliers_ended: i64,
     /// Periods that were closed.
     pub closed: i64,
 }
@@ -45,7 +49,13 @@ enum Disruption {
     PostgresqlIsKilled,
     InstanceIsKilled,
     BoardsAreRebuilt,
+    ApplierIsDisturbed,
 }
+
+/// Ends the sessions that are applying batches, and returns their number.
+const END_APPLIERS: &str = "
+    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE query LIKE '%apply_board%' AND state = 'active' AND pid <> pg_backend_pid()";
 
 struct Servers {
     postgres: LocalPostgres,
@@ -107,7 +117,12 @@ impl Servers {
         load.cursors = false;
         load.may_fail = true;
         let mut record = load.begin().await;
-        let disruptions = [Disruption::PostgresqlIsKilled, Disruption::BoardsAreRebuilt, Disruption::InstanceIsKilled];
+        let disruptions = [
+            Disruption::PostgresqlIsKilled,
+            Disruption::BoardsAreRebuilt,
+            Disruption::ApplierIsDisturbed,
+            Disruption::InstanceIsKilled,
+        ];
         for disruption in disruptions.into_iter().cycle() {
             let stop = CancellationToken::new();
             let running = Arc::new(load);
@@ -164,6 +179,45 @@ impl Servers {
                     tokio::task::spawn_blocking(rebuild).await.expect("a rebuild");
                 }
             }
+            Disruption::ApplierIsDisturbed => self.disturb_applier(boards, summary).await,
         }
+    }
+
+    /// Holds the bucket locks for a while. Then two more sessions apply batches, and all that do are
+    /// ended again and again.
+    async fn disturb_applier(&self, boards: &[String], summary: &mut Summary) {
+        let pool = self.pool().await;
+        let mut holder = pool.begin().await.expect("a transaction");
+        sqlx::query(
+            "SELECT centile_store.lock_buckets(b.id) FROM centile_store.boards b WHERE b.slug = ANY ($1) ORDER BY b.id",
+        )
+        .bind(boards)
+        .execute(&mut *holder)
+        .await
+        .expect("the bucket locks");
+        tokio::time::sleep(Duration::from_millis(amount(300, 5_000))).await;
+        holder.rollback().await.expect("the end of the transaction");
+        let stop = CancellationToken::new();
+        let apply = async || {
+            while !stop.is_cancelled() {
+                // Ended now and then.
+                sqlx::query(
+                    "SELECT centile_store.apply_board(b.id, 50) FROM centile_store.boards b WHERE b.slug = ANY ($1)",
+                )
+                .bind(boards)
+                .execute(&pool)
+                .await
+                .ok();
+            }
+        };
+        let end = async {
+            for _ in 0..amount(10, 100) {
+                summary.appliers_ended +=
+                    sqlx::query_scalar::<_, i64>(END_APPLIERS).fetch_one(&pool).await.expect("a number");
+                tokio::time::sleep(Duration::from_millis(rand::random_range(1..30))).await;
+            }
+            stop.cancel();
+        };
+        tokio::join!(join_all([apply(), apply()]), end);
     }
 }

@@ -8,5 +8,5 @@ use crate::support::{amount, faults::compare_under_faults};
 async fn answers_match_their_version_while_servers_are_killed() {
     let seen = compare_under_faults(amount(150, 500), amount(300, 1_000)).await;
     let happened = [seen.postgresql_kills, seen.instance_kills, seen.rebuilds];
-    assert!(happened.iter().all(|count| *count > 0) && seen.closed > 0, "{seen:?}");
+    assert!(happened.iter().all(|count| *count > 0) && seen.appliers_ended > 0 && seen.closed > 0, "{seen:?}");
 }
