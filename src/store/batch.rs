@@ -270,13 +270,17 @@ impl BatchSession {
         };
         let with_id = |event: &Pending| Some((users[event.player].clone(), event.id.clone()?));
         let (id_users, ids): (Vec<String>, Vec<String>) = events.iter().filter_map(with_id).unzip();
-        let row = sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane, users, &id_users, &ids)
-            .fetch_one(&mut self.connection)
-            .await?;
+        let Some(row) =
+            sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane, users, &id_users, &ids)
+                .fetch_optional(&mut self.connection)
+                .await?
+        else {
+            return Ok(None);
+        };
         let LaneState { revision, batch, server_started_at } = begun.state;
-        let is_same =
-            (row.revision, row.batch, row.server_started_at) == (Some(revision), Some(batch), server_started_at);
-        if !is_same || row.has_known_ids || row.now < begun.facts.at || row.now >= valid_until {
+        let is_unchanged =
+            (row.structure_revision, row.batch, row.server_started_at) == (revision, batch, server_started_at);
+        if !is_unchanged || row.has_known_ids || row.now < row.last_at || row.now >= valid_until {
             return Ok(None);
         }
         begun.facts.players = players(row.players, users, &begun.live_periods)?;
