@@ -293,7 +293,7 @@ pub struct InstanceFlags {
 
     /// Maximum number of PostgreSQL connections for writes
     ///
-    /// A quarter of them is for acts and changes of players and boards. Each of the others writes one
+    /// A quarter, at least one, is reserved for writes other than scores. Each of the rest writes one
     /// batch of scores at a time.
     #[arg(long, env = "CENTILE_WRITE_CONNECTIONS", value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]

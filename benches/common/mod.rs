@@ -315,7 +315,7 @@ pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -
     bench.centile_in(database, &["rebuild", "--board", board, "--all"])
 }
 
-/// Gives the players of a period their standings from the ledger, and builds a new ranking of it.
+/// Writes the standings of a period from the ledger, and builds its ranking.
 #[allow(dead_code, reason = "not every benchmark fills one")]
 pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
     bench
@@ -338,7 +338,7 @@ pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
                      WHILE (SELECT x.players > 0 FROM centile_store.fill_rows(r, l) x) LOOP END LOOP;
                  END LOOP;
                  PERFORM centile_store.swap_ranking(r, 2147483647);
-                 ASSERT (SELECT centile_store.player_count(r)) > 0, 'the ranking has players';
+                 ASSERT (SELECT centile_store.player_count(r)) > 0, 'the ranking has no players';
              END $$"
         ))
         .map(drop)

@@ -144,7 +144,7 @@ impl Results {
                 |of: fn(&Figures) -> f64| centile.map_or("–".to_owned(), |centile| number(record.ratio(centile, of)));
             let latency = |of: fn(&Figures) -> f64| format!("{} ({})", number(record.middle(of)), ratio(of));
             let burst = if cell.writes() {
-                format!(" {} |", latency(|figures| figures.burst_per_second))
+                format!(" {} |", latency(|figures| figures.answered_per_second))
             } else {
                 String::new()
             };

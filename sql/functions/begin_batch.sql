@@ -4,10 +4,10 @@
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
 -- A period that accepts no more events has no ranking. period_fillings: per period, the user id up to
 -- which a window is filled; NULL for other periods, and as a whole if no window is being filled.
--- live_periods: the periods whose standings must be kept. valid_until: how long board, periods and
--- live_periods stay as they are if the structure does; NULL if they also depend on this batch.
--- unapplied_seconds: the age of the oldest batch
--- of the lane that is not applied.
+-- live_periods: the periods whose standings must be kept. valid_until: board, periods and
+-- live_periods hold until then, at most a day, unless the structure changes; NULL if they depend on
+-- this batch or a window is being filled. unapplied_seconds: the age of the oldest batch of the lane
+-- that is not applied.
 -- member_*, segment_*: see centile_store.segment_state.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],

@@ -6,5 +6,5 @@ SELECT b.structure_revision, l.batch, l.last_at, pg_postmaster_start_time() AS "
            CROSS JOIN LATERAL (SELECT FROM centile_store.transaction_ids k WHERE k.board_id = $1 AND k.user_id = u.id AND k.external_id = i.id LIMIT 1) k) AS "has_known_ids!"
 FROM centile_store.boards b
 CROSS JOIN LATERAL (SELECT l.batch, l.last_at FROM centile_store.board_lanes l WHERE l.board_id = b.id AND l.lane = $2 ORDER BY l.batch DESC LIMIT 1) l
-CROSS JOIN LATERAL (SELECT array_agg(p.player ORDER BY p.place) AS players FROM centile_store.batch_players(b.id, $2, $3) p) p
+CROSS JOIN LATERAL (SELECT array_agg(p.player ORDER BY p.place) AS players FROM centile_store.batch_players($1, $2, $3) p) p
 WHERE b.id = $1

@@ -36,8 +36,8 @@ use crate::{
     store::Store,
 };
 
-/// Write connections that an import uses: one per concurrent batch, and one for `prepare`.
-pub const WRITE_CONNECTIONS: u32 = lane::MAX_CONCURRENT_BATCHES + 1;
+/// Write connections of an import: three quarters suffice for the concurrent batches and `prepare`.
+pub const WRITE_CONNECTIONS: u32 = (lane::MAX_CONCURRENT_BATCHES + 1) * 4 / 3;
 
 /// Options of an import.
 #[derive(Debug, Clone)]

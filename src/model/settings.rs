@@ -20,7 +20,7 @@ pub struct Settings {
     pub redis_prefix: String,
     /// Connections for reads.
     pub read_connections: u32,
-    /// Connections for writes: at least one per lane that is busy at the same time.
+    /// Connections for writes. A quarter, at least one, is for writes other than scores.
     pub write_connections: u32,
     /// Timeout of a statement.
     pub statement_timeout: Duration,

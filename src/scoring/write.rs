@@ -83,7 +83,7 @@ pub(crate) struct Lane {
     /// Number of the lane's last batch after this writer's last write.
     last_batch: Option<i64>,
     /// What the next batch may use of the last one's state.
-    last: Option<Begun>,
+    cached: Option<Begun>,
     /// Whether another instance wrote to the lane between this writer's last two batches.
     is_contended: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Lane {
 impl Lane {
     /// Returns a lane to which this writer has not written yet.
     pub(crate) fn new(board_id: i32, number: i16) -> Self {
-        Self { board_id, number, last_batch: None, last: None, is_contended: false }
+        Self { board_id, number, last_batch: None, cached: None, is_contended: false }
     }
 
     /// Writes events of this lane in one transaction, and returns after the commit.
@@ -108,11 +108,11 @@ impl Lane {
     ) -> Result<Written> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
-        let mut last = self.last.take();
+        let mut cached = self.cached.take();
         for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
-            let next = match last.take().filter(|_| source == EventSource::Live && !holds_lock) {
-                Some(last) => session.next_batch(last, &users, &pending).await?,
+            let next = match cached.take().filter(|_| source == EventSource::Live && !holds_lock) {
+                Some(cached) => session.next_batch(cached, &users, &pending).await?,
                 None => None,
             };
             let mut begun = match next {
@@ -169,7 +169,7 @@ impl Lane {
             session.end(true).await?;
             self.is_contended = self.last_batch.is_some_and(|last| last != begun.batch());
             self.last_batch = Some(committed.batch);
-            self.last = Some(begun.after(committed.batch));
+            self.cached = Some(begun.after(committed.batch));
             return answers(committed, decisions);
         }
         Err(Error::unavailable(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))

@@ -32,9 +32,9 @@ use crate::{
 /// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
 const KEEP_IDS_DAYS: i32 = 7;
 
-/// How long a writer uses what it knows of its board. Then it reads again how far the bucket rows of
-/// its lane are behind.
-const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Maximum age of rules and periods that a writer uses again. It also bounds how late the writer
+/// notices that the bucket rows of its lane are behind.
+const CACHED_FOR: Duration = Duration::from_secs(1);
 
 /// The state that a batch starts from.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Begun {
     read_at: Instant,
 }
 
-/// A player as `begin_batch` returns it. The arrays are `None` for a player without a row on the board.
+/// A player as `batch_players` returns it. The arrays are `None` for a player without a row on the board.
 #[derive(Debug, sqlx::Type)]
 #[sqlx(type_name = "centile_store.player_state")]
 struct PlayerState {
@@ -147,7 +147,6 @@ impl BatchSession {
     /// Reads the state that a batch of these events starts from.
     ///
     /// `users` are the distinct players of the events.
-    #[expect(clippy::too_many_lines, reason = "takes one column of the row after the other")]
     pub(crate) async fn begin_batch(
         &mut self,
         source: EventSource,
@@ -265,7 +264,7 @@ impl BatchSession {
         users: &[String],
         events: &[Pending],
     ) -> Result<Option<Begun>> {
-        let Some(valid_until) = begun.valid_until.filter(|_| begun.read_at.elapsed() < KNOWN_FOR) else {
+        let Some(valid_until) = begun.valid_until.filter(|_| begun.read_at.elapsed() < CACHED_FOR) else {
             return Ok(None);
         };
         let with_id = |event: &Pending| Some((users[event.player].clone(), event.id.clone()?));

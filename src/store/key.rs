@@ -151,7 +151,7 @@ impl Store {
     pub(crate) async fn note_signature(&self, key_id: &str, signature: &[u8]) -> Result<bool> {
         let is_new =
             sqlx::query_scalar!(r#"SELECT centile_store.note_signature($1, $2) AS "is_new!""#, key_id, signature)
-                .fetch_one(&self.writers)
+                .fetch_one(&self.score_writers)
                 .await?;
         Ok(is_new)
     }

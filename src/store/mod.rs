@@ -86,7 +86,7 @@ pub(crate) struct Store {
     rounds: Pool,
     /// Idle connections of `rounds`, kept for the next rounds; `None` once the store is closed.
     kept: Arc<Mutex<Option<Vec<RoundConnection>>>>,
-    /// For acts, and for changes of players and boards.
+    /// For all writes but scores.
     writers: Pool,
     /// For score batches, and for the users and periods that they need.
     score_writers: Pool,
@@ -188,11 +188,12 @@ impl Store {
         ];
         let unlimited = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
         let layout_writers = pool(LAYOUT_CONNECTIONS);
-        let (readers, rounds) = (pool(*read_connections), pool(ROUND_CONNECTIONS));
+        // Rounds run on a runtime of their own, which outlives the HTTP workers.
+        let (readers, rounds) = (pool(*read_connections), pool(ROUND_CONNECTIONS).of_any_runtime());
         // Acts, and changes of players and boards, may wait for each other's locks. Scores must not
         // wait behind them.
-        let acting = write_connections / 4;
-        let (writers, score_writers) = (pool(acting.max(1)), pool(write_connections - acting));
+        let others = (write_connections / 4).max(1);
+        let (writers, score_writers) = (pool(others), pool((write_connections - others).max(1)));
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
         let owners = Owners::new(rounds.clone(), {
             let (connections, settings) = (write_connections + ROUND_CONNECTIONS, pooled);
@@ -351,7 +352,7 @@ impl Store {
             ("read", &self.readers),
             ("index", &self.rounds),
             ("write", &self.score_writers),
-            ("act", &self.writers),
+            ("other", &self.writers),
             ("keep", &self.layout_writers),
         ]
         .into_iter()

@@ -45,8 +45,8 @@ const NO_ANSWER: &str = "a statement was not answered";
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     connections: PgPool,
-    /// The runtime that connections belong to.
-    runtime: Handle,
+    /// The runtime that new connections belong to; `None` for that of their first user.
+    runtime: Option<Handle>,
     /// Timeout of a statement, with its round trip.
     limit: Duration,
     last_loss: LastLoss,
@@ -132,10 +132,11 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// Creates a pool of `connections`, whose statements time out after `limit`.
+    /// Creates a pool of `connections`, whose statements time out after `limit`. They belong to the
+    /// current runtime, which must outlive the pool.
     pub(super) fn new(connections: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
         let attempts = Arc::new(SingleFlightCache::new(ATTEMPTS_WAIT, REACHABLE_FOR));
-        Self { connections, runtime: Handle::current(), limit, last_loss, attempts }
+        Self { connections, runtime: Some(Handle::current()), limit, last_loss, attempts }
     }
 
     /// Opens a connection and closes it. A server whose connection slots are all taken is up, and the
@@ -164,13 +165,22 @@ impl Pool {
     }
 
     async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
-        // A new connection belongs to the runtime of the process. Each HTTP worker has a runtime of
-        // its own; a connection that belonged to it would be lost when the worker stops, even if a
-        // request of another worker is using it.
-        match TokioContext::new(self.connections.acquire(), self.runtime.clone()).await {
+        let acquiring = self.connections.acquire();
+        // Each HTTP worker has a runtime of its own. A connection that belonged to it would be lost
+        // when the worker stops, even if a request of another worker is using it.
+        let acquired = match &self.runtime {
+            Some(runtime) => TokioContext::new(acquiring, runtime.clone()).await,
+            None => acquiring.await,
+        };
+        match acquired {
             Err(sqlx::Error::PoolTimedOut) => Err(self.timed_out("no connection was free").await),
             acquired => acquired,
         }
+    }
+
+    /// The same pool, but new connections belong to the runtime of their first user.
+    pub(super) fn of_any_runtime(self) -> Self {
+        Self { runtime: None, ..self }
     }
 
     /// Returns the error of a timeout: PostgreSQL is unreachable, or busy.

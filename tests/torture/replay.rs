@@ -12,7 +12,7 @@ async fn answers_match_their_version() {
     let mut trial = Trial::begin(
         "replay",
         format!(
-            "{wanted} answers of rank indexes under writes, closings, rebuilds, rebalancing, renames, bans, kills, and with the applying of batches held up, ended and run twice at once"
+            "{wanted} answers of rank indexes under writes, closings, rebuilds, rebalancing, renames, bans, kills, and with appliers held up, terminated and doubled"
         ),
         "none wrong",
     );
@@ -23,7 +23,7 @@ async fn answers_match_their_version() {
     ));
     let (postgresql, instances, appliers) = (seen.postgresql_kills, seen.instance_kills, seen.appliers_ended);
     trial.saw(format!(
-        "PostgreSQL killed {postgresql} times, an instance {instances} times, {appliers} sessions ended that applied batches"
+        "PostgreSQL killed {postgresql} times, an instance {instances} times, {appliers} appliers terminated"
     ));
     trial.end();
 }

@@ -104,8 +104,8 @@ async fn a_draining_instance_is_not_ready() {
     stops_well(true).await;
 }
 
-/// Workers without requests stop first, and must not take with them a connection to PostgreSQL that
-/// another worker uses.
+/// Workers without requests stop first. They must not close connections to PostgreSQL that other
+/// workers use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_in_progress_survives_the_end_of_other_workers() {
     const WORKERS: usize = 8;
@@ -115,21 +115,21 @@ async fn a_read_in_progress_survives_the_end_of_other_workers() {
     let mut serve = spawn_serve(&db, None, &["--workers", &count, "--read-connections", &count]).await;
     let (key, address) = (key(db.url(), "server"), serve.at("/v1/boards/arena/transactions"));
     let read = || {
-        // On a connection of its own, so that each worker gets one.
+        // Each client opens its own connection, so each worker gets one request.
         let request = client().get(&address).bearer_auth(&key);
         async move { request.send().await.expect("an answer").text().await.expect("a whole body") }
     };
     let pool = db.pool().await;
-    let blocked = async |reads: i64| {
+    let blocked = async |reads: usize| {
         let mut holder = pool.begin().await.expect("a transaction");
         let lock = "LOCK TABLE centile_store.score_transactions";
         sqlx::raw_sql(lock).execute(&mut *holder).await.expect("a lock");
         let reading: JoinSet<String> = (0..reads).map(|_| read()).collect();
-        until("the reads wait", async || waiting(&pool, "relation").await == reads).await;
+        until("the reads wait", async || usize::try_from(waiting(&pool, "relation").await) == Ok(reads)).await;
         (holder, reading)
     };
     // Each worker opens a connection to PostgreSQL.
-    let (holder, reading) = blocked(8).await;
+    let (holder, reading) = blocked(WORKERS).await;
     holder.rollback().await.expect("the end of the transaction");
     let whole = reading.join_all().await;
     let (holder, reading) = blocked(1).await;
@@ -146,7 +146,7 @@ async fn a_read_in_progress_survives_the_end_of_other_workers() {
 fn workers(process: u32) -> usize {
     let threads = fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
     let names = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
-    names.filter(|name| name.starts_with("actix-server")).count()
+    names.filter(|name| name.starts_with("actix-server wo")).count()
 }
 
 /// Instances are stopped and replaced in turn, while senders switch between the addresses.

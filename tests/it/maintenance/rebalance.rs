@@ -162,14 +162,18 @@ async fn two_timers_keep_layouts_balanced_under_reads_and_writes() {
         sqlx::query_scalar(batches).fetch_one(&pool).await.unwrap()
     };
     let wanted = batches().await + amount(100, 500);
-    wait::until("more batches", async || running.is_finished() || batches().await >= wanted).await;
+    let layouts = async || -> i32 {
+        sqlx::query_scalar("SELECT max(layout) FROM centile_store.rankings").fetch_one(&pool).await.unwrap()
+    };
+    wait::until("more batches, and several layouts", async || {
+        running.is_finished() || batches().await >= wanted && layouts().await > 5
+    })
+    .await;
     stop.cancel();
     record.join(running.await.unwrap());
     let verdict = verdict::of(&pool, &load, &record).await;
     verdict.expect_right("layouts kept by two timers");
-    let layouts = sqlx::query_scalar::<_, i32>("SELECT max(layout) FROM centile_store.rankings");
-    let layouts = layouts.fetch_one(&pool).await.unwrap();
-    assert!(layouts > 5, "{layouts} layouts");
+    assert!(layouts().await > 5);
     assert!(audit::rankings_are_sound(&pool).await >= 4);
     for instance in &instances {
         assert!(!instance.output().contains("could not be"), "{}", instance.output());

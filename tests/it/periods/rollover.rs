@@ -74,14 +74,15 @@ async fn stored(pool: &PgPool) -> Vec<Stored> {
     .expect("periods")
 }
 
-/// Writers of one instance know the periods from their last batches; those of two read them again.
+/// The writers of one instance use the periods of their last batches again. Those of two instances
+/// compete, and read them each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
     let seed = seed();
-    tokio::join!(cross(seed, 1), cross(seed, 2));
+    tokio::join!(cross_periods(seed, 1), cross_periods(seed, 2));
 }
 
-async fn cross(seed: u64, instances: usize) {
+async fn cross_periods(seed: u64, instances: usize) {
     let db = TestDb::new().await;
     db.execute(SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
@@ -176,7 +177,6 @@ async fn cross(seed: u64, instances: usize) {
         }
         *closed.entry(period.kind.as_str()).or_default() += 1;
     }
-    eprintln!("{} events; closed: {closed:?}", events.len());
     assert!(
         closed["day"] >= days && closed["week"] >= weeks && closed["month"] >= months && closed["season"] == 3,
         "{closed:?}"

@@ -107,7 +107,7 @@ async fn a_damaged_entry_affects_no_other_event() {
     assert!(more <= 12.0, "{more} batches");
 }
 
-/// A writer uses the rules of its last batch again, but not after their change.
+/// A changed rule applies to the next batch, although writers use rules again.
 #[tokio::test]
 async fn a_changed_rule_counts_at_once() {
     let db = TestDb::new().await;

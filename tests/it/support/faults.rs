@@ -1,6 +1,6 @@
 //! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and
-//! players are renamed and banned. PostgreSQL and one instance are killed, and what applies batches
-//! to bucket rows is held up and interrupted. Each answer is compared with a replay of the ledger at
+//! players are renamed and banned. PostgreSQL and one instance are killed, and the applier of
+//! batches is held up and interrupted. Each answer is compared with a replay of the ledger at
 //! the answer's version.
 
 use std::{sync::Arc, time::Duration};
@@ -54,7 +54,7 @@ enum Disruption {
 
 /// Ends the sessions that are applying batches, and returns their number.
 const END_APPLIERS: &str = "
-    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE query LIKE '%apply_board%' AND state = 'active' AND pid <> pg_backend_pid()";
 
 struct Servers {
@@ -179,12 +179,12 @@ impl Servers {
                     tokio::task::spawn_blocking(rebuild).await.expect("a rebuild");
                 }
             }
-            Disruption::ApplierIsDisturbed => self.disturb_applier(boards, summary).await,
+            Disruption::ApplierIsDisturbed => Box::pin(self.disturb_applier(boards, summary)).await,
         }
     }
 
-    /// Holds the bucket locks for a while. Then two more sessions apply batches, and all that do are
-    /// ended again and again.
+    /// Holds the bucket locks for a while. Then two more sessions apply batches, while all appliers are
+    /// terminated repeatedly.
     async fn disturb_applier(&self, boards: &[String], summary: &mut Summary) {
         let pool = self.pool().await;
         let mut holder = pool.begin().await.expect("a transaction");
@@ -200,7 +200,7 @@ impl Servers {
         let stop = CancellationToken::new();
         let apply = async || {
             while !stop.is_cancelled() {
-                // Ended now and then.
+                // Fails when its session is terminated.
                 sqlx::query(
                     "SELECT centile_store.apply_board(b.id, 50) FROM centile_store.boards b WHERE b.slug = ANY ($1)",
                 )
