@@ -82,7 +82,7 @@ pub(crate) struct Lane {
     pub(crate) number: i16,
     /// Number of the lane's last batch after this writer's last write.
     last_batch: Option<i64>,
-    /// What the next batch may use of the last one's state.
+    /// The state of the last batch, as far as the next one may use it.
     cached: Option<Begun>,
     /// Whether another instance wrote to the lane between this writer's last two batches.
     is_contended: bool,

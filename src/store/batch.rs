@@ -72,7 +72,7 @@ impl Begun {
         self.state.batch
     }
 
-    /// Returns what the next batch may use of this state, after the lane's batch `batch`.
+    /// Keeps the part of this state that the next batch may use, after the lane's batch `batch`.
     pub(crate) fn after(mut self, batch: i64) -> Self {
         self.state.batch = batch;
         self.facts.players = Vec::new();
