@@ -478,7 +478,7 @@ $$;
 
 COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
-CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
+CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
     SET "TimeZone" TO 'UTC'
     AS $$
@@ -509,17 +509,16 @@ BEGIN
         RAISE EXCEPTION 'client % already has two active keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'too_many_keys', HINT = 'Revoke one of them first.';
     END IF;
-    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret, request_sha256, request_salt)
-    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_signing_secret, p_request_sha256, p_request_salt)
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, request_sha256, request_salt)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_request_sha256, p_request_salt)
     RETURNING created_at INTO v_created_at;
     PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
-        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at,
-        'signed', CASE WHEN p_signing_secret IS NOT NULL THEN true END)), 'key ' || p_id);
+        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at)), 'key ' || p_id);
     RETURN v_created_at;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) IS 'Stores an API key (ctl_ID_SECRET): the SHA-256 of its secret and, if it signs, its encrypted signing secret. centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) IS 'Stores an API key (ctl_ID_SECRET) with the SHA-256 of its secret. centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -777,12 +776,7 @@ COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interv
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
     AS $$
-    WITH forgotten AS (
-        DELETE FROM centile_store.signed_requests s
-        WHERE s.ctid = ANY (ARRAY(SELECT r.ctid FROM centile_store.signed_requests r
-                                  WHERE r.expires_at < now() ORDER BY r.expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
-        RETURNING 1
-    ), erased AS (
+    WITH erased AS (
         DELETE FROM centile_store.erasures e
         WHERE e.ctid = ANY (ARRAY(SELECT d.ctid FROM centile_store.erasures d
                                   WHERE d.done_at < now() - interval '7 days' LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
@@ -794,11 +788,10 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
                                   LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
         RETURNING 1
     )
-    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
-        + (SELECT count(*) FROM settled)
+    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled)
 $$;
 
-COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, expired signatures of requests, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';
+COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';
 
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -4647,18 +4640,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) IS 'Records the segments of a player who is new to a board. Example: SELECT centile_store.join_segments(b, centile_store.lock_lane(b, ''ann''), 1, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, encrypted boolean)
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT 'key', k.id, k.signing_secret, true FROM centile_store.api_keys k
-    WHERE k.signing_secret IS NOT NULL AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
-    UNION ALL
-    SELECT 'webhook', b.slug, w.secret, w.encrypted FROM centile_store.webhooks w JOIN centile_store.boards b ON b.id = w.board_id
-    ORDER BY 1, 2
-$$;
-
-COMMENT ON FUNCTION centile_store.kept_secrets() IS 'Secrets that the service must be able to decrypt: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, encrypted FROM centile_store.kept_secrets();';
-
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
     AS $$
@@ -5359,19 +5340,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_epoch() IS 'Records the epoch of this primary for its replicas, and returns it. Example: SELECT centile_store.note_epoch();';
 
-CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
-    LANGUAGE sql
-    AS $$
-    WITH noted AS (
-        INSERT INTO centile_store.signed_requests (key_id, signature, expires_at)
-        VALUES (p_key_id, p_signature, clock_timestamp() + interval '1 hour')
-        ON CONFLICT ON CONSTRAINT signed_requests_pkey DO NOTHING RETURNING 1
-    )
-    SELECT EXISTS (SELECT FROM noted)
-$$;
-
-COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Records the signature of a request that changes something, and returns whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
-
 CREATE FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) RETURNS bigint[]
     LANGUAGE sql STABLE
     AS $$
@@ -6021,21 +5989,18 @@ $$;
 
 COMMENT ON FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) IS 'Records the segments of players with their first scores on a board. Example: SELECT centile_store.record_segments(l, ''{}'', ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
-CREATE FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
+CREATE FUNCTION centile_store.reencrypt_webhook(p_board text, p_was bytea, p_secret bytea) RETURNS boolean
     LANGUAGE sql
     AS $$
-    WITH key AS (
-        UPDATE centile_store.api_keys SET signing_secret = p_secret
-        WHERE p_kind = 'key' AND id = p_name AND signing_secret = p_was RETURNING 1
-    ), webhook AS (
+    WITH done AS (
         UPDATE centile_store.webhooks w SET secret = p_secret, encrypted = true
         FROM centile_store.boards b
-        WHERE p_kind = 'webhook' AND b.slug = p_name AND w.board_id = b.id AND w.secret = p_was RETURNING 1
+        WHERE b.slug = p_board AND w.board_id = b.id AND w.secret = p_was RETURNING 1
     )
-    SELECT EXISTS (SELECT FROM key UNION ALL SELECT FROM webhook)
+    SELECT EXISTS (SELECT FROM done)
 $$;
 
-COMMENT ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) IS 'Replaces the stored secret of a key or of a board''s webhook by a newly encrypted one; false if it has changed meanwhile. Example: SELECT centile_store.reencrypt(''webhook'', ''main'', ''\x00'', ''\x01'');';
+COMMENT ON FUNCTION centile_store.reencrypt_webhook(p_board text, p_was bytea, p_secret bytea) IS 'Replaces the stored secret of a board''s webhook by a newly encrypted one; false if it has changed meanwhile. Example: SELECT centile_store.reencrypt_webhook(''main'', ''\x00'', ''\x01'');';
 
 CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7237,7 +7202,6 @@ CREATE TABLE centile_store.api_keys (
     role text NOT NULL,
     boards text[] DEFAULT '{}'::text[] NOT NULL,
     secret_sha256 bytea NOT NULL,
-    signing_secret bytea,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
@@ -7246,13 +7210,10 @@ CREATE TABLE centile_store.api_keys (
     request_salt bytea,
     CONSTRAINT api_keys_hash_length CHECK ((octet_length(secret_sha256) = 32)),
     CONSTRAINT api_keys_request_complete CHECK (((request_sha256 IS NULL) = (request_salt IS NULL))),
-    CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text]))),
-    CONSTRAINT api_keys_signing_secret_encrypted CHECK ((octet_length(signing_secret) = 65))
+    CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text])))
 );
 
 COMMENT ON TABLE centile_store.api_keys IS 'API keys. Of a secret, only its SHA-256 is stored. name is the client, which has at most two active keys.';
-
-COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'Secret that signs the key''s requests, encrypted with a master key that the database does not know. NULL: the key does not sign.';
 
 COMMENT ON COLUMN centile_store.api_keys.request_sha256 IS 'SHA-256 of the actor and the Idempotency-Key of the request that created the key, kept for seven days.';
 
@@ -7263,14 +7224,13 @@ CREATE VIEW centile.api_keys AS
     api_keys.name,
     api_keys.role,
     api_keys.boards,
-    (api_keys.signing_secret IS NOT NULL) AS signed,
     api_keys.created_at,
     api_keys.expires_at,
     api_keys.revoked_at,
     api_keys.last_used_at
    FROM centile_store.api_keys;
 
-COMMENT ON VIEW centile.api_keys IS 'API keys without their secrets: role, boards, and when each was last used. Example: SELECT name, role, boards, signed, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
+COMMENT ON VIEW centile.api_keys IS 'API keys without their secrets: role, boards, and when each was last used. Example: SELECT name, role, boards, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
 
 CREATE TABLE centile_store.applied (
     board_id integer NOT NULL,
@@ -8479,15 +8439,6 @@ ALTER TABLE centile_store.score_transactions ALTER COLUMN id ADD GENERATED ALWAY
     CACHE 1
 );
 
-CREATE TABLE centile_store.signed_requests (
-    key_id text NOT NULL COLLATE pg_catalog."C",
-    signature bytea NOT NULL,
-    expires_at timestamp with time zone NOT NULL,
-    CONSTRAINT signed_requests_signature_length CHECK ((octet_length(signature) = 32))
-);
-
-COMMENT ON TABLE centile_store.signed_requests IS 'Signatures of requests that changed something, kept until they expire. A request that repeats one is refused.';
-
 CREATE TABLE centile_store.transaction_ids (
     user_id bigint NOT NULL,
     lane smallint NOT NULL,
@@ -8644,9 +8595,6 @@ ALTER TABLE ONLY centile_store.score_transactions
 ALTER TABLE ONLY centile_store.segment_members
     ADD CONSTRAINT segment_members_pkey PRIMARY KEY (board_id, user_id, segment, batch);
 
-ALTER TABLE ONLY centile_store.signed_requests
-    ADD CONSTRAINT signed_requests_pkey PRIMARY KEY (key_id, signature);
-
 ALTER TABLE ONLY centile_store.transaction_ids
     ADD CONSTRAINT transaction_ids_pkey PRIMARY KEY (board_id, user_id, external_id);
 
@@ -8707,8 +8655,6 @@ CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transacti
 
 CREATE INDEX segment_members_segment_idx ON centile_store.segment_members USING btree (board_id, segment, user_id, batch);
 
-CREATE INDEX signed_requests_expires_at_idx ON centile_store.signed_requests USING btree (expires_at);
-
 CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX users_profile_revision_idx ON centile_store.users USING btree (profile_revision) WHERE (profile_revision > 0);
@@ -8753,9 +8699,6 @@ ALTER TABLE ONLY centile_store.quarantine
 
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
-
-ALTER TABLE ONLY centile_store.signed_requests
-    ADD CONSTRAINT signed_requests_key_fkey FOREIGN KEY (key_id) REFERENCES centile_store.api_keys(id);
 
 ALTER TABLE ONLY centile_store.verified_rankings
     ADD CONSTRAINT verified_rankings_ranking_fkey FOREIGN KEY (ranking_id) REFERENCES centile_store.rankings(id) ON DELETE CASCADE;
@@ -8805,8 +8748,8 @@ GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points 
 REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) TO centile_service;
@@ -9306,9 +9249,6 @@ GRANT ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) 
 REVOKE ALL ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.kept_secrets() FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.kept_secrets() TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) TO centile_service;
 
@@ -9396,9 +9336,6 @@ GRANT ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status 
 REVOKE ALL ON FUNCTION centile_store.note_epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_epoch() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) TO centile_service;
 
@@ -9480,8 +9417,8 @@ GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_l
 REVOKE ALL ON FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.reencrypt_webhook(p_board text, p_was bytea, p_secret bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.reencrypt_webhook(p_board text, p_was bytea, p_secret bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
@@ -9766,8 +9703,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.named_players TO centil
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 
 GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.signed_requests TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;
 

@@ -59,7 +59,7 @@ pub struct Config {
     // Parsed in `master_keys`: clap would repeat an invalid value in its error.
     /// Comma-separated master keys, each 32 random bytes in base64
     ///
-    /// They encrypt the secrets of signing keys and webhooks in the database. The first key
+    /// They encrypt the secrets of webhooks in the database. The first key
     /// encrypts; every key decrypts. Prefer the environment variable: flags are visible in the
     /// process list.
     #[arg(long, env = "CENTILE_MASTER_KEY", value_name = "KEYS", hide_env_values = true, global = true)]

@@ -16,12 +16,7 @@ use crate::{
         extract::body,
     },
     import::{EventFile, ImportedLine, Progress},
-    model::{
-        board::Board,
-        file_format::FileFormat,
-        metadata::Metadata,
-        signing::{Signature, SigningSecret},
-    },
+    model::{board::Board, file_format::FileFormat, metadata::Metadata},
 };
 
 /// Parses id and secret from the text of a key.
@@ -30,28 +25,15 @@ pub fn key(text: &str) -> Option<(&str, &str)> {
     key_cache::parse(text)
 }
 
-/// Checks a signature over `body` as requests do: first the parts known before the body arrives.
-///
-/// `now` is in seconds since 1970. Returns [`crate::Error::Unauthorized`] for a wrong signature.
-pub fn check_signature(
-    secret: [u8; 32],
-    header: Option<&str>,
-    [method, target]: [&str; 2],
-    body: &[u8],
-    now: i64,
-) -> Result<()> {
-    Signature::read(&SigningSecret::from(secret), header, method, target, now)?.over(body).map(drop)
-}
-
 /// Reads a text as the body of one event, and returns the event's metadata.
 pub fn event(text: &str) -> Result<Option<Metadata>> {
-    Ok(parse_event(text, false, false)?.metadata)
+    Ok(parse_event(text, false)?.metadata)
 }
 
 /// Reads a text as each kind of body that has metadata.
 pub fn bodies(text: &str) {
     event(text).ok();
-    parse_batch(text, false, false).ok();
+    parse_batch(text, false).ok();
     body::object::<PutUser>(text).ok();
 }
 

@@ -124,7 +124,7 @@ impl Instance {
             scheduler
         });
         Ok(Arc::new(Self {
-            keys: ApiKeys::new(store.clone(), master_keys.clone(), settings.pool_wait),
+            keys: ApiKeys::new(store.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&reads), background.clone())),
             transactions: Arc::new(Transactions::new(store.clone(), settings.pool_wait)),
             readiness: SingleFlight::new(settings.pool_wait),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes one of the parsers of external input and checks the properties in tests/fuzz/properties.rs:
-# tests/fuzz.sh period|key|signature|import|metadata SECONDS. Interesting inputs are kept in
+# tests/fuzz.sh period|key|import|metadata SECONDS. Interesting inputs are kept in
 # target/fuzz/corpus for the next run. Inputs that violate a property are in tests/fuzz/artifacts;
 # move them to tests/fuzz/seeds with the fix.
 set -euo pipefail

@@ -44,7 +44,6 @@ BEYOND_SCHEMAS = [
     r"^tiebreak: board \S+ does not use tiebreaks$",
     r"^points: board \S+ allows ",
     r"^points: the player's score would leave the range of 64 bits$",
-    r"^signed: needs a master key",
 ]
 
 

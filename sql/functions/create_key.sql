@@ -1,9 +1,9 @@
--- Stores the SHA-256 of the secret, and the encrypted signing secret of a key that signs. A client
--- has at most two active keys, so that one can replace the other. An empty list of boards means
--- all boards. p_request_sha256 and p_request_salt belong to a request that may be repeated.
+-- Stores the SHA-256 of the secret. A client has at most two active keys, so that one can replace
+-- the other. An empty list of boards means all boards. p_request_sha256 and p_request_salt belong to
+-- a request that may be repeated.
 CREATE OR REPLACE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
-    p_actor text DEFAULT session_user, p_signing_secret bytea DEFAULT NULL,
+    p_actor text DEFAULT session_user,
     p_request_sha256 bytea DEFAULT NULL, p_request_salt bytea DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
@@ -36,15 +36,14 @@ BEGIN
         RAISE EXCEPTION 'client % already has two active keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'too_many_keys', HINT = 'Revoke one of them first.';
     END IF;
-    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret, request_sha256, request_salt)
-    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_signing_secret, p_request_sha256, p_request_salt)
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, request_sha256, request_salt)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_request_sha256, p_request_salt)
     RETURNING created_at INTO v_created_at;
     PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
-        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at,
-        'signed', CASE WHEN p_signing_secret IS NOT NULL THEN true END)), 'key ' || p_id);
+        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at)), 'key ' || p_id);
     RETURN v_created_at;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text, bytea, bytea, bytea) IS
-'Stores an API key (ctl_ID_SECRET): the SHA-256 of its secret and, if it signs, its encrypted signing secret. centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text, bytea, bytea) IS
+'Stores an API key (ctl_ID_SECRET) with the SHA-256 of its secret. centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';

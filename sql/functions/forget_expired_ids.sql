@@ -2,12 +2,7 @@
 CREATE OR REPLACE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
-    WITH forgotten AS (
-        DELETE FROM centile_store.signed_requests s
-        WHERE s.ctid = ANY (ARRAY(SELECT r.ctid FROM centile_store.signed_requests r
-                                  WHERE r.expires_at < now() ORDER BY r.expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
-        RETURNING 1
-    ), erased AS (
+    WITH erased AS (
         DELETE FROM centile_store.erasures e
         WHERE e.ctid = ANY (ARRAY(SELECT d.ctid FROM centile_store.erasures d
                                   WHERE d.done_at < now() - interval '7 days' LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
@@ -19,9 +14,8 @@ AS $$
                                   LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
         RETURNING 1
     )
-    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
-        + (SELECT count(*) FROM settled)
+    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled)
 $$;
 
 COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
-'Deletes up to p_limit each of expired ids of callers, expired signatures of requests, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';
+'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';

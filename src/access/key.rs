@@ -11,13 +11,9 @@ use crate::{
         idempotency::IdempotencyKey,
         key::{Key, NewKey, hex},
         secret,
-        signing::SigningSecret,
         user::check_text,
     },
-    store::{
-        Store,
-        key::{KeyRequest, StoredApiKey},
-    },
+    store::{Store, key::KeyRequest},
 };
 
 /// Hexadecimal digits of a key's id.
@@ -26,68 +22,45 @@ pub(crate) const ID_DIGITS: usize = 16;
 /// Random bytes of a key's secret.
 pub(crate) const SECRET_BYTES: usize = 32;
 
-/// Secrets of a new key, shown only once.
-pub struct NewSecrets {
-    /// The key's text. It is not stored.
-    pub key: String,
-    /// Signs the key's requests, if they must be signed.
-    pub signing_secret: Option<SigningSecret>,
-}
-
-/// Creates a key.
+/// Creates a key, and returns its text with it. The text is not stored.
 ///
-/// A repeated call with the same `idempotency_key` and actor returns the same key and secrets, for
+/// A repeated call with the same `idempotency_key` and actor returns the same key and text, for
 /// seven days. Returns [`Error::Conflict`] when two valid keys already have this name, or when
-/// another key was created with `idempotency_key`. Returns [`Error::Invalid`] for a signing key
-/// when there is no master key to encrypt its secret.
+/// another key was created with `idempotency_key`.
 pub async fn create(
     keys: &ApiKeys,
     new: NewKey,
     idempotency_key: Option<&IdempotencyKey>,
     by: &Actor,
-) -> Result<(Key, NewSecrets)> {
+) -> Result<(Key, String)> {
     check_text("name", &new.name, 128)?;
     if let Some(repeatable) = idempotency_key
-        && let Some((stored, salt)) = keys.store.key_of_request(&repeatable.sha256(by)).await?
+        && let Some((key, salt)) = keys.store.key_of_request(&repeatable.sha256(by)).await?
     {
-        return existing(keys, stored, &new, &repeatable.derive(&salt));
+        return existing(key, &new, &repeatable.derive(&salt));
     }
     let id = hex(&secret::random::<{ ID_DIGITS / 2 }>()?);
     let salt = secret::random::<SECRET_BYTES>()?;
     let secret = hex(&idempotency_key.map_or(salt, |repeatable| repeatable.derive(&salt)));
     let request = idempotency_key.map(|repeatable| KeyRequest { sha256: repeatable.sha256(by), salt });
-    let (signing_secret, encrypted) = if new.signed {
-        let master_keys = keys.master_keys.as_deref().ok_or_else(|| {
-            Error::invalid("signed", "needs a master key to encrypt the signing secret: set CENTILE_MASTER_KEY")
-        })?;
-        let signing_secret = SigningSecret::random()?;
-        let encrypted = signing_secret.encrypt(master_keys, &id)?;
-        (Some(signing_secret), Some(encrypted))
-    } else {
-        (None, None)
-    };
     let digest = Sha256::digest(secret.as_bytes());
-    let created_at = keys.store.create_key(&id, &new, &digest, encrypted.as_deref(), request.as_ref(), by).await?;
-    let secrets = NewSecrets { key: format!("ctl_{id}_{secret}"), signing_secret };
-    let NewKey { name, role, boards, signed, expires_at } = new;
-    let key = Key { id, name, role, boards, signed, created_at, expires_at, revoked_at: None, last_used_at: None };
-    Ok((key, secrets))
+    let created_at = keys.store.create_key(&id, &new, &digest, request.as_ref(), by).await?;
+    let text = format!("ctl_{id}_{secret}");
+    let NewKey { name, role, boards, expires_at } = new;
+    Ok((Key { id, name, role, boards, created_at, expires_at, revoked_at: None, last_used_at: None }, text))
 }
 
 /// Returns the key that an earlier request has created, with the secret derived from its salt.
-fn existing(keys: &ApiKeys, stored: StoredApiKey, new: &NewKey, secret: &[u8]) -> Result<(Key, NewSecrets)> {
-    let StoredApiKey { key, signing_secret, .. } = stored;
+fn existing(key: Key, new: &NewKey, secret: &[u8]) -> Result<(Key, String)> {
     let micros = |at: Option<DateTime<Utc>>| at.map(|at| at.timestamp_micros());
-    let is_same = (&key.name, key.role, &key.boards, key.signed, micros(key.expires_at))
-        == (&new.name, new.role, &new.boards, new.signed, micros(new.expires_at));
+    let is_same = (&key.name, key.role, &key.boards, micros(key.expires_at))
+        == (&new.name, new.role, &new.boards, micros(new.expires_at));
     if !is_same {
         let message = format!("another key, {}, was created with this Idempotency-Key", key.id);
         return Err(Error::conflict(Code::IdempotencyKeyReused, message));
     }
-    let decrypt = |encrypted: Vec<u8>| SigningSecret::decrypt(keys.master_keys.as_deref(), &key.id, &encrypted);
-    let signing_secret = signing_secret.map(decrypt).transpose()?;
-    let secrets = NewSecrets { key: format!("ctl_{}_{}", key.id, hex(secret)), signing_secret };
-    Ok((key, secrets))
+    let text = format!("ctl_{}_{}", key.id, hex(secret));
+    Ok((key, text))
 }
 
 /// Returns [`Error::Conflict`] if the secret of a valid key is a published example, from

@@ -18,20 +18,16 @@ use crate::{
         ApiKeys,
         key::{ID_DIGITS, SECRET_BYTES},
     },
-    model::{
-        key::{Key, KeyState},
-        signing::SigningSecret,
-    },
+    model::key::{Key, KeyState},
     single_flight::SingleFlight,
     store::Store,
 };
 
-/// A cached key with its secrets.
+/// A cached key with the digest of its secret.
 #[derive(Debug)]
 pub(crate) struct CachedKey {
     pub(crate) key: Arc<Key>,
     secret_sha256: Vec<u8>,
-    pub(crate) signing_secret: Option<SigningSecret>,
     /// Time of the look-up in PostgreSQL.
     looked_up_at: Instant,
     /// Whether its use has been recorded since the look-up.
@@ -60,8 +56,8 @@ impl CachedKey {
 
 /// Authenticates the key in an `Authorization` header.
 ///
-/// Returns [`Error::Unauthorized`] without a valid key. The caller must also check the signature of
-/// a signing key, and record the use ([`CachedKey::note_use`]).
+/// Returns [`Error::Unauthorized`] without a valid key. The caller must also record the use
+/// ([`CachedKey::note_use`]).
 pub(crate) async fn find(keys: &ApiKeys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
     let text = authorization.ok_or_else(missing)?;
     let text = bearer(text)
@@ -79,7 +75,7 @@ pub(crate) fn missing() -> Error {
 /// Result of a look-up in the cache alone.
 #[derive(Debug)]
 pub(crate) enum Known {
-    /// The key is valid. A required signature is not checked.
+    /// The key is valid.
     Works(Arc<CachedKey>),
     /// The key is missing or invalid.
     Invalid,
@@ -121,11 +117,9 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
         }
         let lookup = cache.begin_lookup();
         let Some(stored) = keys.store.key(id).await? else { return Ok(None) };
-        let decrypt = |encrypted: Vec<u8>| SigningSecret::decrypt(keys.master_keys.as_deref(), id, &encrypted);
         let known = Arc::new(CachedKey {
             key: Arc::new(stored.key),
             secret_sha256: stored.secret_sha256,
-            signing_secret: stored.signing_secret.map(decrypt).transpose()?,
             looked_up_at: lookup.at,
             is_use_recorded: AtomicBool::new(false),
         });

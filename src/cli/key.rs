@@ -17,7 +17,6 @@ use crate::{
         board::BoardSlug,
         key::{Key, NewKey, Role},
         name::Named as _,
-        signing::SigningSecret,
     },
 };
 
@@ -26,8 +25,7 @@ use crate::{
 pub(super) enum Command {
     /// Create a key
     ///
-    /// Prints the key on standard output; it is not shown again. With --signed, the signing secret
-    /// follows in a second line.
+    /// Prints the key on standard output; it is not shown again.
     Create(Create),
     /// List all keys, newest first
     List {
@@ -67,11 +65,6 @@ pub(super) struct Create {
     /// Allow access to all boards; always set for admin keys
     #[arg(long)]
     all_boards: bool,
-    /// Require signed requests
-    ///
-    /// Creates a signing secret, encrypted in the database with `CENTILE_MASTER_KEY`.
-    #[arg(long)]
-    signed: bool,
     /// Lifetime in minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w
     #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "expires_at")]
     expires_in: Option<TimeDelta>,
@@ -119,26 +112,19 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let (by, expires_at) = (create.by.actor()?, create.expiry()?);
-            let Create { name, role, boards, all_boards, signed, json, .. } = create;
+            let Create { name, role, boards, all_boards, json, .. } = create;
             let given = !boards.is_empty();
             if role != Role::Admin && !given && !all_boards {
                 return Err(Error::invalid("boards", "is missing: give --board or --all-boards"));
             }
             let boards = NewKey::boards(role, given.then_some(boards), all_boards)?;
-            let new = NewKey { name, role, boards, signed, expires_at };
-            let (key, secrets) =
+            let new = NewKey { name, role, boards, expires_at };
+            let (key, text) =
                 with_instance(config, async |instance| key::create(&instance.keys, new, None, &by).await).await?;
-            let signing_secret = secrets.signing_secret.as_ref().map(SigningSecret::text);
             if json {
-                let line =
-                    Line { key: Some(&secrets.key), signing_secret: signing_secret.as_deref(), ..Line::from(&key) };
-                return output::print_json(&line);
+                return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });
             }
-            output::print(&secrets.key)?;
-            if let Some(secret) = signing_secret {
-                output::print(secret)?;
-                output::note("Sign each request with the secret in the second line, as described in docs/security.md");
-            }
+            output::print(&text)?;
             output::note(format!(
                 "key {}: role {}, boards: {}, expires: {}. It is not shown again; send it as Authorization: Bearer KEY",
                 key.id,
@@ -158,7 +144,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                     "There are no keys yet. Create one: centile key create --name NAME --role server --all-boards",
                 );
             }
-            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "SIGNED", "CREATED", "EXPIRES", "LAST USED"];
+            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "CREATED", "EXPIRES", "LAST USED"];
             output::print(table(head, keys.iter().map(row).collect()))
         }
         Command::Revoke { id, by } => {
@@ -175,14 +161,10 @@ struct Line<'a> {
     /// The full key, only when it is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
-    /// The signing secret, only when the key is created.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signing_secret: Option<&'a str>,
     key_id: &'a str,
     name: &'a str,
     role: Role,
     boards: &'a [BoardSlug],
-    signed: bool,
     state: &'static str,
     created_at: DateTime<Utc>,
     expires_at: Option<DateTime<Utc>>,
@@ -194,12 +176,10 @@ impl<'a> From<&'a Key> for Line<'a> {
     fn from(key: &'a Key) -> Self {
         Self {
             key: None,
-            signing_secret: None,
             key_id: &key.id,
             name: &key.name,
             role: key.role,
             boards: &key.boards,
-            signed: key.signed,
             state: key.state().name(),
             created_at: key.created_at,
             expires_at: key.expires_at,
@@ -209,14 +189,13 @@ impl<'a> From<&'a Key> for Line<'a> {
     }
 }
 
-fn row(key: &Key) -> [String; 9] {
+fn row(key: &Key) -> [String; 8] {
     [
         key.id.clone(),
         key.name.clone(),
         key.role.to_string(),
         list(&key.boards, "all"),
         key.state().name().to_owned(),
-        if key.signed { "yes" } else { "no" }.to_owned(),
         output::time(Some(key.created_at)),
         output::time(key.expires_at),
         output::time(key.last_used_at),

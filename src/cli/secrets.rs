@@ -1,4 +1,4 @@
-//! `centile secrets`: encrypts the secrets of signing keys and webhooks in the database.
+//! `centile secrets`: encrypts the secrets of webhooks in the database.
 
 use clap::Subcommand;
 
@@ -15,7 +15,7 @@ use crate::{
 /// Subcommands of `centile secrets`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Encrypt all secrets with the first master key
+    /// Encrypt the secrets of all webhooks with the first master key
     ///
     /// Afterwards the other master keys are no longer needed. Safe to interrupt and to run again.
     /// Instances may keep running if they have all of the master keys.
@@ -31,7 +31,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     .await?;
     output::print(format!(
         "{} secrets encrypted with the first master key, {} of them by this run",
-        thousands(secrets.kept),
+        thousands(secrets.stored),
         thousands(secrets.encrypted)
     ))
 }

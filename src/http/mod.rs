@@ -6,10 +6,6 @@
 //! body. So the service never reads the body of a caller without a key. Only the admission of
 //! scores comes earlier, so that an overloaded instance refuses them at once; it is checked again
 //! before the write.
-//!
-//! The signature of a request is checked with the key. If the request has a body, it is checked
-//! once the body has arrived, before any other code reads it. So each handler requires the key
-//! first, and reads the body before it changes anything.
 
 pub(crate) mod api;
 mod embed;

@@ -1,4 +1,4 @@
-//! Keeps stored secrets encrypted with the current master key.
+//! Keeps the secrets of webhooks encrypted with the current master key.
 
 use crate::{
     Code, Error, Result,
@@ -6,15 +6,16 @@ use crate::{
     model::{
         encryption::{MasterKeys, is_example},
         secret::StoredSecret,
+        webhook,
     },
     store::Store,
 };
 
-/// Numbers of stored secrets.
+/// Numbers of webhook secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// All stored secrets.
-    pub kept: u64,
+    /// All secrets.
+    pub stored: u64,
     /// Secrets encrypted in this run.
     pub encrypted: u64,
     /// Secrets that remain in clear text.
@@ -54,9 +55,9 @@ async fn encrypt(
 ) -> Result<Secrets> {
     let mut encrypted = 0;
     loop {
-        let (all, mut in_clear, mut has_changed) = (store.kept_secrets().await?, 0, false);
-        for (owner, stored) in &all {
-            let purpose = owner.purpose();
+        let (all, mut in_clear, mut has_changed) = (store.webhook_secrets().await?, 0, false);
+        for (board, stored) in &all {
+            let purpose = webhook::purpose(board);
             let secret =
                 stored.decrypt(&purpose, keys).map_err(|error| Error::invalid("master_key", error.to_string()))?;
             if is_example(&secret) {
@@ -67,7 +68,7 @@ async fn encrypt(
             }
             match keys {
                 Some(keys) if is_wanted(stored, keys) => {
-                    if store.reencrypt(owner, stored, &keys.encrypt(&purpose, &secret)?).await? {
+                    if store.reencrypt_webhook(board, stored, &keys.encrypt(&purpose, &secret)?).await? {
                         encrypted += 1;
                     } else {
                         has_changed = true;
@@ -79,7 +80,7 @@ async fn encrypt(
         // Another process has changed a secret meanwhile, perhaps with another master key: start
         // again.
         if !has_changed {
-            return Ok(Secrets { kept: all.len() as u64, encrypted, in_clear });
+            return Ok(Secrets { stored: all.len() as u64, encrypted, in_clear });
         }
     }
 }

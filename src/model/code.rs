@@ -27,8 +27,6 @@ pub enum Code {
     KeyRequired,
     /// The key is unknown, revoked or expired.
     KeyInvalid,
-    /// The signature of a signed request is missing, wrong or too old.
-    SignatureInvalid,
     /// The key does not permit this call on this board or player.
     Forbidden,
     /// The service has no such path.
@@ -77,8 +75,6 @@ pub enum Code {
     TooManyKeys,
     /// An administrator has accepted or rejected the event.
     EventDecided,
-    /// The service has already received this signed request.
-    RequestRepeated,
     /// Another request has used this `Idempotency-Key`.
     IdempotencyKeyReused,
     /// A later ban or unban of the player has begun.
@@ -150,7 +146,7 @@ impl Code {
     pub fn status(self) -> u16 {
         match self {
             Self::MalformedBody => 400,
-            Self::KeyRequired | Self::KeyInvalid | Self::SignatureInvalid => 401,
+            Self::KeyRequired | Self::KeyInvalid => 401,
             Self::Forbidden => 403,
             Self::PathNotFound
             | Self::BoardNotFound
@@ -175,7 +171,6 @@ impl Code {
             | Self::TooManyFriends
             | Self::TooManyKeys
             | Self::EventDecided
-            | Self::RequestRepeated
             | Self::IdempotencyKeyReused
             | Self::BanSuperseded
             | Self::CursorOutdated

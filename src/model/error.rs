@@ -40,7 +40,7 @@ pub enum Error {
         /// The conflict.
         message: String,
     },
-    /// The key or the signature is missing or invalid.
+    /// The key is missing or invalid.
     #[error("{message}")]
     Unauthorized {
         /// The public code.

@@ -49,8 +49,6 @@ pub struct Key {
     pub role: Role,
     /// Boards that the key may access; empty for all boards.
     pub boards: Vec<BoardSlug>,
-    /// Whether its requests have to be signed.
-    pub signed: bool,
     /// Time of creation.
     pub created_at: DateTime<Utc>,
     /// Time of expiry.
@@ -125,8 +123,6 @@ pub struct NewKey {
     pub role: Role,
     /// Boards that the key may access; empty for all boards, as for an admin key.
     pub boards: Vec<BoardSlug>,
-    /// Whether its requests have to be signed.
-    pub signed: bool,
     /// Time of expiry.
     pub expires_at: Option<DateTime<Utc>>,
 }

@@ -29,7 +29,6 @@ pub mod season;
 pub mod secret;
 pub mod segment;
 pub mod settings;
-pub mod signing;
 pub mod tag;
 pub mod tier;
 pub mod user;

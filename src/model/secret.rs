@@ -6,10 +6,7 @@ use rand::{TryRng as _, rngs::SysRng};
 
 use crate::{
     Error, Result,
-    model::{
-        encryption::{self, MasterKeys},
-        signing, webhook,
-    },
+    model::encryption::{self, MasterKeys},
 };
 
 /// A secret as stored: encrypted, or in clear text if no master key was set.
@@ -39,25 +36,6 @@ impl StoredSecret {
     /// decrypts it.
     pub(crate) fn decrypt(&self, purpose: &str, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
         if self.encrypted { encryption::decrypt(keys, purpose, &self.bytes) } else { Ok(self.bytes.clone()) }
-    }
-}
-
-/// The key or webhook that a stored secret belongs to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SecretOwner {
-    /// A signing key, by its id.
-    Key(String),
-    /// The webhook of a board.
-    Webhook(String),
-}
-
-impl SecretOwner {
-    /// Returns the purpose that the secret is encrypted for.
-    pub(crate) fn purpose(&self) -> String {
-        match self {
-            Self::Key(id) => signing::purpose(id),
-            Self::Webhook(board) => webhook::purpose(board),
-        }
     }
 }
 

@@ -13,14 +13,12 @@ use crate::{
     store::{Store, undamaged},
 };
 
-/// A stored API key with its secrets.
+/// A stored API key with the digest of its secret.
 pub(crate) struct StoredApiKey {
     /// The key.
     pub(crate) key: Key,
     /// SHA-256 of the secret.
     pub(crate) secret_sha256: Vec<u8>,
-    /// Encrypted secret that signs the key's requests.
-    pub(crate) signing_secret: Option<Vec<u8>>,
 }
 
 /// A request for a key that may be repeated.
@@ -31,23 +29,18 @@ pub(crate) struct KeyRequest {
     pub(crate) salt: [u8; 32],
 }
 
-/// Builds a [`StoredApiKey`] from a row: each query has a row type of its own.
-macro_rules! stored {
+/// Builds a [`Key`] from a row: each query has a row type of its own.
+macro_rules! key {
     ($row:ident) => {
-        StoredApiKey {
-            key: Key {
-                id: $row.id,
-                name: $row.name,
-                role: role(&$row.role)?,
-                boards: boards(&$row.boards)?,
-                signed: $row.signing_secret.is_some(),
-                created_at: $row.created_at,
-                expires_at: $row.expires_at,
-                revoked_at: $row.revoked_at,
-                last_used_at: $row.last_used_at,
-            },
-            secret_sha256: $row.secret_sha256,
-            signing_secret: $row.signing_secret,
+        Key {
+            id: $row.id,
+            name: $row.name,
+            role: role(&$row.role)?,
+            boards: boards(&$row.boards)?,
+            created_at: $row.created_at,
+            expires_at: $row.expires_at,
+            revoked_at: $row.revoked_at,
+            last_used_at: $row.last_used_at,
         }
     };
 }
@@ -57,19 +50,18 @@ fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
 }
 
 impl Store {
-    /// Stores a key and the encrypted secret of a signing key; returns the time of creation.
+    /// Stores a key; returns the time of creation.
     pub(crate) async fn create_key(
         &self,
         id: &str,
         new: &NewKey,
         secret_sha256: &[u8],
-        signing_secret: Option<&[u8]>,
         request: Option<&KeyRequest>,
         by: &Actor,
     ) -> Result<DateTime<Utc>> {
         let boards: Vec<String> = new.boards.iter().map(ToString::to_string).collect();
         let created_at = sqlx::query_scalar!(
-            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS "created_at!""#,
+            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9) AS "created_at!""#,
             id,
             new.name,
             new.role.name(),
@@ -77,7 +69,6 @@ impl Store {
             new.expires_at,
             secret_sha256,
             by.as_str(),
-            signing_secret,
             request.map(|request| &request.sha256[..]),
             request.map(|request| &request.salt[..])
         )
@@ -91,19 +82,7 @@ impl Store {
         let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
         let keys = rows.into_iter().map(|row| {
             let name = format!("key {}", row.id);
-            let key = || {
-                Ok(Key {
-                    id: row.id,
-                    name: row.name,
-                    role: role(&row.role)?,
-                    boards: boards(&row.boards)?,
-                    signed: row.signed,
-                    created_at: row.created_at,
-                    expires_at: row.expires_at,
-                    revoked_at: row.revoked_at,
-                    last_used_at: row.last_used_at,
-                })
-            };
+            let key = || Ok(key!(row));
             (name, key())
         });
         Ok(undamaged(keys))
@@ -113,13 +92,13 @@ impl Store {
     pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
         let query = sqlx::query_file!("sql/queries/key_by_id.sql", id);
         let row = self.read_coordinator(query.fetch_optional(&self.readers)).await?;
-        row.map(|row| Ok(stored!(row))).transpose()
+        row.map(|row| Ok(StoredApiKey { key: key!(row), secret_sha256: row.secret_sha256 })).transpose()
     }
 
     /// Returns the key that the request with this digest has created, and the request's salt.
-    pub(crate) async fn key_of_request(&self, sha256: &[u8]) -> Result<Option<(StoredApiKey, Vec<u8>)>> {
+    pub(crate) async fn key_of_request(&self, sha256: &[u8]) -> Result<Option<(Key, Vec<u8>)>> {
         let row = sqlx::query_file!("sql/queries/key_of_request.sql", sha256).fetch_optional(&self.writers).await?;
-        row.map(|row| Ok((stored!(row), row.request_salt))).transpose()
+        row.map(|row| Ok((key!(row), row.request_salt))).transpose()
     }
 
     /// Records the use of a key, to the minute.
@@ -145,15 +124,6 @@ impl Store {
     pub(crate) async fn keys_of_digests(&self, digests: &[Vec<u8>]) -> Result<Vec<String>> {
         let rows = sqlx::query_file!("sql/queries/keys_of_digests.sql", digests).fetch_all(&self.readers).await?;
         Ok(rows.into_iter().map(|row| row.id).collect())
-    }
-
-    /// Records the signature of a request that will change something; returns false for a replay.
-    pub(crate) async fn note_signature(&self, key_id: &str, signature: &[u8]) -> Result<bool> {
-        let is_new =
-            sqlx::query_scalar!(r#"SELECT centile_store.note_signature($1, $2) AS "is_new!""#, key_id, signature)
-                .fetch_one(&self.score_writers)
-                .await?;
-        Ok(is_new)
     }
 }
 

@@ -27,7 +27,6 @@ pub(crate) mod rebuild;
 pub(crate) mod replica;
 pub(crate) mod score;
 pub(crate) mod season;
-pub(crate) mod secret;
 pub(crate) mod transaction;
 pub(crate) mod upkeep;
 pub(crate) mod user;
@@ -325,7 +324,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes up to 10,000 expired ids and as many expired signatures; returns how many.
+    /// Deletes up to 10,000 each of expired ids, finished erasures and idempotency keys of API keys;
+    /// returns how many.
     pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
         let mut forgotten = 0;
         for pool in self.worker_pools().iter().chain([&self.writers]) {

@@ -40,6 +40,27 @@ impl Store {
         Ok(())
     }
 
+    /// Returns the stored secret of each board's webhook.
+    pub(crate) async fn webhook_secrets(&self) -> Result<Vec<(String, StoredSecret)>> {
+        let rows = sqlx::query_file!("sql/queries/webhook_secrets.sql").fetch_all(&self.readers).await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.board, StoredSecret { bytes: row.secret, encrypted: row.encrypted }))
+            .collect())
+    }
+
+    /// Replaces the secret of a board's webhook with `encrypted`; returns false if the secret has
+    /// changed since it was read.
+    pub(crate) async fn reencrypt_webhook(&self, board: &str, was: &StoredSecret, encrypted: &[u8]) -> Result<bool> {
+        let query = sqlx::query_scalar!(
+            r#"SELECT centile_store.reencrypt_webhook($1, $2, $3) AS "is_done!""#,
+            board,
+            was.bytes,
+            encrypted
+        );
+        Ok(query.fetch_one(&self.writers).await?)
+    }
+
     /// Leases up to `limit` due messages, at most one per board and none of the boards in `except`.
     pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
         let rows = sqlx::query!(

@@ -20,12 +20,6 @@ use centile::{
     timed,
 };
 use chrono::{DateTime, Datelike as _, Utc};
-use ring::hmac;
-
-/// Time at which signatures are checked, in seconds since 1970.
-const NOW: i64 = 1_700_000_000;
-/// Secret that signs the requests.
-const SECRET: [u8; 32] = *b"thirty-two bytes that are secret";
 
 /// A period selector is accepted exactly if it is valid, and its output equals its input. A cursor
 /// decodes to the key that it was made from.
@@ -176,41 +170,6 @@ pub fn key(data: &[u8]) {
         let (id, secret) = (hex(&data[..8]), hex(&data[8..40]));
         assert_eq!(fuzzed::key(&format!("ctl_{id}_{secret}")), Some((&*id, &*secret)));
     }
-}
-
-/// A signature is valid exactly if it is the HMAC-SHA256 (RFC 2104, computed by another library) of
-/// the request and is recent. The data are a header, a target and a body, separated by line feeds.
-pub fn signature(data: &[u8]) {
-    let mut parts = data.splitn(3, |byte| *byte == b'\n');
-    let mut part = || parts.next().unwrap_or_default();
-    let (header, target, body) = (part(), part(), part());
-    let (Ok(header), Ok(target)) = (str::from_utf8(header), str::from_utf8(target)) else { return };
-    let check = |header: &str, method: &str, target: &str, body: &[u8]| {
-        fuzzed::check_signature(SECRET, Some(header), [method, target], body, NOW).is_ok()
-    };
-    assert_eq!(check(header, "POST", target, body), is_signature(header, "POST", target, body), "{header:?}");
-    assert!(fuzzed::check_signature(SECRET, None, ["POST", target], body, NOW).is_err());
-
-    let time = (NOW - 300 + i64::try_from(data.len() % 601).unwrap_or_default()).to_string();
-    let signed = hex(&hmac_of(&time, "POST", target, body));
-    let header = format!("t={time},v1={signed}");
-    assert!(check(&header, "POST", target, body), "{header:?}");
-    assert!(!check(&header, "PUT", target, body), "another method");
-    assert!(!check(&header, "POST", &format!("{target}/"), body), "another target");
-    assert!(!check(&header, "POST", target, &[body, b" "].concat()), "another body");
-}
-
-fn is_signature(header: &str, method: &str, target: &str, body: &[u8]) -> bool {
-    let parts = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
-    let Some((time, digits)) = parts else { return false };
-    let is_now = time.bytes().all(|byte| byte.is_ascii_digit())
-        && time.parse::<i64>().is_ok_and(|time| (NOW - 300..=NOW + 300).contains(&time));
-    is_now && digits.eq_ignore_ascii_case(&hex(&hmac_of(time, method, target, body)))
-}
-
-fn hmac_of(time: &str, method: &str, target: &str, body: &[u8]) -> Vec<u8> {
-    let signed = [time.as_bytes(), b".", method.as_bytes(), b".", target.as_bytes(), b".", body].concat();
-    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &SECRET), &signed).as_ref().to_vec()
 }
 
 fn hex(bytes: &[u8]) -> String {

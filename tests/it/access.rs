@@ -1,5 +1,4 @@
-//! Access: rights, request signatures, secrets.
+//! Access: rights, secrets.
 
 pub mod rights;
 pub mod secrets;
-pub mod signing;

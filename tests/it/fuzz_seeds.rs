@@ -11,7 +11,6 @@ fn the_seeds_satisfy_every_property() {
     for (target, property) in [
         ("period", properties::period as fn(&[u8])),
         ("key", properties::key),
-        ("signature", properties::signature),
         ("import", properties::import),
         ("metadata", properties::metadata),
     ] {

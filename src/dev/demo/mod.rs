@@ -177,10 +177,10 @@ async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> 
     for old in key::list(&instance.store).await?.into_iter().filter(|key| key.name == name) {
         key::revoke(&instance.keys, &old.id, &by).await?;
     }
-    let new = NewKey { name: name.to_owned(), role, boards: Vec::new(), signed: false, expires_at: None };
-    let (_, secrets) = key::create(&instance.keys, new, None, &by).await?;
-    write_private(file, &secrets.key)?;
-    Ok(secrets.key)
+    let new = NewKey { name: name.to_owned(), role, boards: Vec::new(), expires_at: None };
+    let (_, text) = key::create(&instance.keys, new, None, &by).await?;
+    write_private(file, &text)?;
+    Ok(text)
 }
 
 /// Returns the actor that creates boards and keys.

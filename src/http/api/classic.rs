@@ -147,12 +147,12 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     let text = body::text(&api, &request, payload).await?;
     if text.trim_ascii_start().starts_with('[') {
         let events: Vec<&RawValue> = body::parse(&text)?;
-        let events = parse_events(body::WHOLE, &events, key.signed, true)?;
+        let events = parse_events(body::WHOLE, &events, true)?;
         let results = write_many(&api.instance, &board, events, "").await?;
         version::note_write(&request, &board);
         return Ok(reply::written(StatusCode::OK, &results));
     }
-    let event = parse_event(&text, key.signed, true)?;
+    let event = parse_event(&text, true)?;
     let user_id = event.user_id.clone();
     let written = write_one(&api.instance, &board, event).await?;
     version::note_write(&request, &board);

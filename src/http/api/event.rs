@@ -39,7 +39,7 @@ pub(crate) struct EventRequest {
     reason: Option<String>,
     /// The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries
     /// safe: an event with the same content gets the first result and changes nothing; other
-    /// content is refused. Required with a signing key.
+    /// content is refused.
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
@@ -97,8 +97,7 @@ pub(crate) struct BoardEventRequest {
     #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
     /// The caller's id of the event, up to 128 bytes, unique per board and player, so that events on
-    /// several boards may share it. It makes retries safe, as in a single event. Required with a
-    /// signing key.
+    /// several boards may share it. It makes retries safe, as in a single event.
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
@@ -146,16 +145,15 @@ struct BatchBody<'a> {
     events: Vec<&'a RawValue>,
 }
 
-/// Parses the event in the JSON `text`, of a request that `is_signed`. `ranks` asks for ranks
-/// in the result.
-pub(crate) fn parse_event(text: &str, is_signed: bool, ranks: bool) -> Result<Event> {
-    with_id(body::object::<EventRequest>(text)?.checked(ranks)?, is_signed)
+/// Parses the event in the JSON `text`. `ranks` asks for ranks in the result.
+pub(crate) fn parse_event(text: &str, ranks: bool) -> Result<Event> {
+    body::object::<EventRequest>(text)?.checked(ranks)
 }
 
 /// Parses the batch in the JSON `text`, like [`parse_event`]. Each event is valid or refused alone.
-pub(crate) fn parse_batch(text: &str, is_signed: bool, ranks: bool) -> Result<Vec<Result<Event>>> {
+pub(crate) fn parse_batch(text: &str, ranks: bool) -> Result<Vec<Result<Event>>> {
     let BatchBody { events } = body::object(text)?;
-    parse_events("events", &events, is_signed, ranks)
+    parse_events("events", &events, ranks)
 }
 
 /// Parses the batch for several boards in the JSON `text`, like [`parse_batch`]. An event without a
@@ -163,28 +161,22 @@ pub(crate) fn parse_batch(text: &str, is_signed: bool, ranks: bool) -> Result<Ve
 pub(crate) fn parse_boards_batch(
     text: &str,
     default_board: &BoardSlug,
-    is_signed: bool,
     ranks: bool,
 ) -> Result<Vec<Result<(BoardSlug, Event)>>> {
     let BatchBody { events } = body::object(text)?;
     check_count("events", events.len())?;
     let parse = |event: &&RawValue| {
         let (board, event) = body::object::<BoardEventRequest>(event.get())?.split();
-        let event = with_id(event.checked(ranks)?, is_signed)?;
+        let event = event.checked(ranks)?;
         Ok((board.map_or_else(|| Ok(default_board.clone()), board_slug)?, event))
     };
     Ok(events.iter().map(parse).collect())
 }
 
 /// Parses a list of events. An error about the whole list names `field`.
-pub(crate) fn parse_events(
-    field: &str,
-    events: &[&RawValue],
-    is_signed: bool,
-    ranks: bool,
-) -> Result<Vec<Result<Event>>> {
+pub(crate) fn parse_events(field: &str, events: &[&RawValue], ranks: bool) -> Result<Vec<Result<Event>>> {
     check_count(field, events.len())?;
-    Ok(events.iter().map(|event| parse_event(event.get(), is_signed, ranks)).collect())
+    Ok(events.iter().map(|event| parse_event(event.get(), ranks)).collect())
 }
 
 fn check_count(field: &str, events: usize) -> Result<()> {
@@ -193,16 +185,6 @@ fn check_count(field: &str, events: usize) -> Result<()> {
     } else {
         Err(Error::invalid(field, format!("must have 1 to {EVENTS_MAX} events, not {events}")))
     }
-}
-
-/// Refuses an event without an id in a signed request. Anyone who has seen the request may send it
-/// again; the id makes a repeat harmless.
-fn with_id(event: Event, is_signed: bool) -> Result<Event> {
-    if is_signed && event.id.is_none() {
-        let message = "is required with a signing key: it keeps a repeated request from counting twice";
-        return Err(Error::invalid("id", message));
-    }
-    Ok(event)
 }
 
 #[cfg(test)]
@@ -216,16 +198,13 @@ mod tests {
         }
     }
 
-    fn fields(batch: &str, is_signed: bool) -> Result<Vec<Option<String>>> {
-        let events = parse_batch(batch, is_signed, true)?;
-        Ok(events.iter().map(|event| event.as_ref().err().map(|error| field_of(error).to_owned())).collect())
-    }
-
     #[test]
     fn an_invalid_event_does_not_affect_the_others() -> Result<()> {
         let text = r#" {"events":
             [{"user_id":"a","points":1}, {"user_id":"b","points":1e400}, ["c",1], {"user_id":"","points":1}]} "#;
-        assert_eq!(fields(text, false)?, [None, Some("points".into()), Some("body".into()), Some("user_id".into())]);
+        let events = parse_batch(text, true)?;
+        let fields: Vec<_> = events.iter().map(|event| event.as_ref().err().map(field_of)).collect();
+        assert_eq!(fields, [None, Some("points"), Some("body"), Some("user_id")]);
         Ok(())
     }
 
@@ -233,7 +212,7 @@ mod tests {
     fn a_batch_with_invalid_json_is_refused_as_a_whole() {
         for text in [r#"{"events":[{"user_id":"a","points":NaN}]}"#, r#"{"events":[{"user_id":"a","points":1}"#, "[,]"]
         {
-            assert!(matches!(parse_batch(text, false, false), Err(Error::Malformed(_))), "{text}");
+            assert!(matches!(parse_batch(text, false), Err(Error::Malformed(_))), "{text}");
         }
     }
 
@@ -247,28 +226,18 @@ mod tests {
             (format!(r#"{{"events":{event}}}"#), "events"),
             (format!(r#"{{"events":[{event}],"ranks":true}}"#), "ranks"),
         ] {
-            let refused = parse_batch(&text, false, false);
+            let refused = parse_batch(&text, false);
             assert!(refused.as_ref().is_err_and(|error| field_of(error) == field), "{text}: {refused:?}");
         }
-    }
-
-    #[test]
-    fn each_event_of_a_signed_request_needs_an_id() -> Result<()> {
-        let one = |text| parse_event(text, true, false);
-        assert!(one(r#"{"user_id":"a","points":1,"id":"x"}"#).is_ok());
-        assert!(one(r#"{"user_id":"a","points":1}"#).is_err_and(|error| field_of(&error) == "id"));
-        let batch = r#"{"events":[{"user_id":"a","points":1},{"user_id":"a","points":1,"id":"x"},7]}"#;
-        assert_eq!(fields(batch, true)?, [Some("id".into()), None, Some("body".into())]);
-        Ok(())
     }
 
     #[test]
     fn a_batch_has_1_to_1000_events() {
         let batch =
             |events: usize| format!(r#"{{"events":[{}]}}"#, vec![r#"{"user_id":"a","points":1}"#; events].join(","));
-        assert!(matches!(parse_batch(&batch(0), false, false), Err(Error::Invalid { .. })));
-        assert!(parse_batch(&batch(1_000), false, false).is_ok_and(|events| events.len() == 1_000));
-        assert!(matches!(parse_batch(&batch(1_001), false, false), Err(Error::Invalid { .. })));
+        assert!(matches!(parse_batch(&batch(0), false), Err(Error::Invalid { .. })));
+        assert!(parse_batch(&batch(1_000), false).is_ok_and(|events| events.len() == 1_000));
+        assert!(matches!(parse_batch(&batch(1_001), false), Err(Error::Invalid { .. })));
     }
 
     #[test]
@@ -287,7 +256,7 @@ mod tests {
             (r#"{"user_id":"a","points":1,"score":1}"#.to_owned(), "score"),
         ];
         for (text, field) in cases {
-            match parse_event(&text, false, false) {
+            match parse_event(&text, false) {
                 Err(error) => assert_eq!(field_of(&error), field, "{text}"),
                 Ok(event) => panic!("{text}: {event:?}"),
             }

@@ -28,7 +28,6 @@ use crate::{
     model::{
         board::BoardSlug,
         key::{Key, KeyState, NewKey, Role},
-        signing::SigningSecret,
     },
 };
 
@@ -47,9 +46,6 @@ pub(crate) struct CreateKey {
     boards: Option<Vec<String>>,
     /// Whether the key is for all boards. An admin key always is.
     all_boards: Option<bool>,
-    /// Whether the key must sign its requests. Refused if the service has no master key to encrypt
-    /// the signing secret.
-    signed: Option<bool>,
     /// When the key expires; never when absent.
     #[schema(value_type = Option<DateTime<Utc>>)]
     expires_at: Option<String>,
@@ -82,13 +78,12 @@ impl TryFrom<CreateKey> for NewKey {
             boards: Self::boards(request.role, boards, request.all_boards.unwrap_or_default())?,
             name: request.name,
             role: request.role,
-            signed: request.signed.unwrap_or_default(),
             expires_at: request.expires_at.map(expiry).transpose()?,
         })
     }
 }
 
-/// A key without its secrets.
+/// A key without its secret.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeyResponse {
     /// Id of the key, which is a part of its text.
@@ -105,8 +100,6 @@ pub(crate) struct KeyResponse {
     /// Boards of the key; empty if it is for all boards.
     #[schema(example = json!(["arena"]))]
     boards: Vec<String>,
-    /// Whether the key must sign its requests.
-    signed: bool,
     /// `active`, `expired` or `revoked`.
     #[schema(value_type = String, example = "active")]
     state: KeyState,
@@ -131,7 +124,6 @@ impl From<&Key> for KeyResponse {
             role: key.role,
             all_boards: key.boards.is_empty(),
             boards: key.boards.iter().map(ToString::to_string).collect(),
-            signed: key.signed,
             state: key.state(),
             created_at: key.created_at,
             expires_at: key.expires_at,
@@ -147,10 +139,6 @@ pub(crate) struct NewKeyResponse {
     /// The key's text. Send it as `Authorization: Bearer …`. It is shown only once and not stored.
     #[schema(example = "ctl_0123456789abcdef_…")]
     key: String,
-    /// Secret for signing requests, if the key signs. It is shown only once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "ctls_…")]
-    signing_secret: Option<String>,
     #[serde(flatten)]
     about: KeyResponse,
 }
@@ -167,8 +155,8 @@ pub(crate) struct KeysResponse {
 
 /// Create a key
 ///
-/// Needs an admin key. Only this response shows the key's text and, if the key signs, its signing
-/// secret. With an `Idempotency-Key`, a repeated request gets the same response for seven days.
+/// Needs an admin key. Only this response shows the key's text. With an `Idempotency-Key`, a
+/// repeated request gets the same response for seven days.
 #[utoipa::path(
     post, path = "/v1/keys", operation_id = "create_key", tag = "keys", security(("key" = [])),
     params(IdempotencyHeader), request_body = CreateKey,
@@ -178,14 +166,9 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
     let new: CreateKey = body::json(&api, &request, payload).await?;
-    let (key, secrets) =
+    let (key, text) =
         key::create(&api.instance.keys, new.try_into()?, idempotency::key(&request)?.as_ref(), &by).await?;
-    let answer = NewKeyResponse {
-        key: secrets.key,
-        signing_secret: secrets.signing_secret.as_ref().map(SigningSecret::text),
-        about: KeyResponse::from(&key),
-    };
-    Ok(reply::written(StatusCode::CREATED, &answer))
+    Ok(reply::written(StatusCode::CREATED, &NewKeyResponse { key: text, about: KeyResponse::from(&key) }))
 }
 
 /// List the keys

@@ -5,7 +5,7 @@ use utoipa::{
     openapi::{
         Components, Header, Object, Ref, RefOr, Required, Response, ResponseBuilder, Schema, Type,
         path::{Operation, ParameterBuilder, ParameterIn},
-        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
 
@@ -122,11 +122,6 @@ impl Modify for Shared {
             .build();
         let components = document.components.get_or_insert_with(Components::new);
         components.add_security_scheme("key", SecurityScheme::Http(key));
-        let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.METHOD.PATH?QUERY.BODY`, or without `?QUERY` if \
-                         there is none. The key of the HMAC are the bytes that the signing secret shows in hexadecimal after \
-                         `ctls_`. Only requests with a signing key need it.";
-        let signature = ApiKeyValue::with_description("Centile-Signature", signature);
-        components.add_security_scheme("signature", SecurityScheme::ApiKey(ApiKey::Header(signature)));
         for (name, description, kind) in COMMON_HEADERS {
             components.headers.insert(name.to_owned(), described(Object::with_type(kind).into(), description).into());
         }
@@ -171,7 +166,7 @@ fn add_common_headers(response: &mut Response, is_limited: bool) {
     }
 }
 
-/// Adds what every call has: the common headers, and the signature beside the key.
+/// Adds the headers that every call has.
 fn describe_common(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
     let is_limited = responses.contains_key("429");
@@ -180,13 +175,7 @@ fn describe_common(operation: &mut Operation) {
             add_common_headers(response, is_limited);
         }
     }
-    if let Some(security) = &mut operation.security {
-        security.push(SecurityRequirement::new("key", NO_SCOPES).add("signature", NO_SCOPES));
-    }
 }
-
-/// Keys have no scopes in the sense of OAuth.
-const NO_SCOPES: [&str; 0] = [];
 
 /// Adds the headers that calls about a ranking share, and 304 to those with an entity tag.
 fn describe_ranking(operation: &mut Operation) {

@@ -142,11 +142,7 @@ pub(crate) fn builder(error: &Error) -> HttpResponseBuilder {
 /// The problems in the OpenAPI document: status, component name, description.
 const DESCRIBED: [(u16, &str, &str); 12] = [
     (400, "Malformed", "The body is not valid JSON."),
-    (
-        401,
-        "Unauthorized",
-        "The key is missing or invalid, or a signing key came without a valid signature. `WWW-Authenticate` names the scheme.",
-    ),
+    (401, "Unauthorized", "The key is missing or invalid. `WWW-Authenticate` names the scheme."),
     (403, "Forbidden", "The key is valid but does not allow this call."),
     (404, "NotFound", "The board, user, period or score transaction does not exist."),
     (408, "TooSlow", "The body did not arrive in time. The connection is closed."),

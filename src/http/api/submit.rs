@@ -209,7 +209,7 @@ pub(crate) struct BatchResponse {
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let call = Call::begin(&api, &request).await?;
-    let event = parse_event(&body::text(&api, &request, payload).await?, call.key.signed, call.ranks)?;
+    let event = parse_event(&body::text(&api, &request, payload).await?, call.ranks)?;
     let written = write_one(&api.instance, &call.board, event).await?;
     version::note_write(&request, &call.board);
     Ok(match written {
@@ -229,7 +229,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 )]
 pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let call = Call::begin(&api, &request).await?;
-    let events = parse_batch(&body::text(&api, &request, payload).await?, call.key.signed, call.ranks)?;
+    let events = parse_batch(&body::text(&api, &request, payload).await?, call.ranks)?;
     let results = write_many(&api.instance, &call.board, events, "events").await?;
     version::note_write(&request, &call.board);
     Ok(reply::written(StatusCode::OK, &results))
@@ -250,14 +250,13 @@ pub(crate) async fn submit_boards(api: Data<Api>, request: HttpRequest, payload:
     let key = caller::server(&api, &request).await?;
     let SubmitQuery { ranks } = query::parse(&request)?;
     let text = body::text(&api, &request, payload).await?;
-    let events = parse_boards_batch(&text, &api.settings.default_board, key.signed, ranks)?;
+    let events = parse_boards_batch(&text, &api.settings.default_board, ranks)?;
     Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &request, &key, events).await?))
 }
 
 /// A write that its caller may make.
 struct Call<'a> {
     _admission: Option<Admission<'a>>,
-    key: Arc<Key>,
     board: Arc<Board>,
     ranks: bool,
 }
@@ -276,7 +275,7 @@ impl<'a> Call<'a> {
         key.may_write(&path.board)?;
         let SubmitQuery { ranks } = query::parse(request)?;
         let board = path.find(&api.instance).await?;
-        Ok(Self { _admission: admission, key, board, ranks })
+        Ok(Self { _admission: admission, board, ranks })
     }
 }
 

@@ -22,10 +22,7 @@ use crate::{
     Error, Result,
     http::{
         Api, Settings,
-        extract::{
-            caller::{self, CheckedKey},
-            signature,
-        },
+        extract::caller::{self, CheckedKey},
         server::{activity::Activity, address, body_memory::Reservation},
     },
     model::{
@@ -58,19 +55,9 @@ impl Deref for Text<'_> {
     }
 }
 
-/// Returns the body of `request`, or an empty text if it has none.
-///
-/// Checks the signature if the key requires one, but accepts a repeated request. Use it for calls
-/// that only read, and for score events, whose ids detect repeats. Until its signature is checked,
-/// a body counts against the body memory of its client's network.
+/// Returns the body of `request`, or an empty text if it has none. For a call that needs a key.
 pub(crate) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
-    let limit = api.settings.body_limit_bytes;
-    let reservation = if signature::is_pending(request) {
-        api.bodies.hold_for(address::of(api, request).map(address::network), limit)
-    } else {
-        api.bodies.hold()
-    };
-    read(&api.settings, limit, reservation, request, payload).await
+    read(&api.settings, api.settings.body_limit_bytes, api.bodies.hold(), request, payload).await
 }
 
 /// Like [`text`], for a call that needs no key, with a limit of `limit` bytes.
@@ -85,10 +72,9 @@ pub(crate) async fn open_text<'a>(
     payload: web::Payload,
 ) -> Result<Text<'a>> {
     let limit = limit.min(api.settings.body_limit_bytes);
-    // A signing key proves nothing until the body has arrived.
     let reservation = match CheckedKey::of(request) {
-        Some((known, _)) if known.signing_secret.is_none() => api.bodies.hold(),
-        _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
+        Some(_) => api.bodies.hold(),
+        None => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
     };
     read(&api.settings, limit, reservation, request, payload).await
 }
@@ -115,7 +101,6 @@ async fn read<'a>(
     let bytes = timeout(time, receive(payload, limit, &mut reservation))
         .await
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
-    signature::check(request, &bytes).await?;
     caller::recheck(request).await?;
     // A call whose body is optional may omit the type; a body that is not empty must have one.
     if !bytes.is_empty() && !is_json(request) {
@@ -161,11 +146,9 @@ fn is_json(request: &HttpRequest) -> bool {
     })
 }
 
-/// Reads the body as a `T`, for a call that changes something. Refuses a repeated signed request.
+/// Reads the body as a `T`.
 pub(crate) async fn json<T: DeserializeOwned>(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<T> {
-    let value = object(&text(api, request, payload).await?)?;
-    signature::refuse_replay(request).await?;
-    Ok(value)
+    object(&text(api, request, payload).await?)
 }
 
 /// Like [`json`]; an absent body or `null` gives the default of `T`.
@@ -175,9 +158,7 @@ pub(crate) async fn optional_json<T: DeserializeOwned + Default>(
     payload: web::Payload,
 ) -> Result<T> {
     let text = text(api, request, payload).await?;
-    let value = if text.is_empty() || text.trim_ascii() == "null" { T::default() } else { object(&text)? };
-    signature::refuse_replay(request).await?;
-    Ok(value)
+    if text.is_empty() || text.trim_ascii() == "null" { Ok(T::default()) } else { object(&text) }
 }
 
 /// Parses the JSON object `text`. serde alone would also accept an array that lists a struct's

@@ -13,7 +13,7 @@ use crate::{
     Code, Error, Resource, Result,
     access::key_cache::{self, CachedKey},
     boards,
-    http::{Api, extract::signature, ops},
+    http::{Api, ops},
     instance::Instance,
     model::{
         act::Actor,
@@ -55,17 +55,15 @@ struct KeyCheck {
     checked_at: Instant,
 }
 
-/// Returns the key of `request`.
-///
-/// [`Error::Unauthorized`] if the key is missing or invalid, or if a signing key comes without a
-/// valid signature. A signature that covers a body is checked when the body is read.
+/// Returns the key of `request`, and records its use. [`Error::Unauthorized`] if it is missing or
+/// invalid.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
     let (known, checked_at) = match CheckedKey::of(request) {
         Some(checked) => checked,
         None => (key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?, Instant::now()),
     };
     request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at });
-    signature::require(api, request, &known).await?;
+    known.note_use(&api.instance.store).await;
     Ok(Arc::clone(&known.key))
 }
 

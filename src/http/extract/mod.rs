@@ -1,4 +1,4 @@
-//! Parts of a request that handlers read: caller, signature, path, query, body.
+//! Parts of a request that handlers read: caller, path, query, body.
 
 pub(crate) mod body;
 pub(crate) mod caller;
@@ -6,4 +6,3 @@ pub(crate) mod first_layout;
 pub(crate) mod idempotency;
 pub(crate) mod path;
 pub(crate) mod query;
-pub(crate) mod signature;

@@ -20,7 +20,8 @@ use crate::{Result, http::Api};
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 
 /// Request headers that a page may send.
-const REQUEST_HEADERS: &str = "Authorization, Centile-Min-Version, Centile-Signature, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id";
+const REQUEST_HEADERS: &str =
+    "Authorization, Centile-Min-Version, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id";
 
 /// Response headers that a page may read.
 const RESPONSE_HEADERS: &str = "Age, Allow, ETag, Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \

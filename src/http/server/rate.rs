@@ -1,8 +1,4 @@
 //! Rate limits: one for each valid key, and one for each address for requests without a valid key.
-//!
-//! A request with a signing key counts for the key once its signature is verified. Otherwise a
-//! caller who has seen only the text of the key could use up its rate. If the signature covers a
-//! body, the request counts once the body has arrived.
 
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
@@ -33,10 +29,7 @@ use crate::{
     access::key_cache::{self, CachedKey, Known},
     http::{
         Api,
-        extract::{
-            caller::{self, CheckedKey},
-            signature,
-        },
+        extract::caller::{self, CheckedKey},
         server::address,
     },
 };
@@ -266,18 +259,12 @@ struct Charged {
     burst: u32,
 }
 
-/// A request with a signing key, which counts once its body has arrived.
-struct Unproven {
-    known: Arc<CachedKey>,
-    address: Option<IpAddr>,
-}
-
 /// Refuses the requests of a caller that has made too many, and adds the rate limit headers.
 pub(crate) async fn limit(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    let mut counted = counted(&request).await;
+    let counted = counted(&request).await;
     if let Some(counted) = &counted {
         request.extensions_mut().insert(Charged { payer: counted.payer.clone(), burst: counted.allowance.limit });
     }
@@ -287,10 +274,9 @@ pub(crate) async fn limit(
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
     };
-    // A request refused before its body was read counts for the address too.
-    settle(response.request(), |_| false).ok();
-    counted = response.request().extensions_mut().remove().or(counted);
-    if let Some(counted) = counted {
+    // `charge` may have counted the request again.
+    let last = response.request().extensions_mut().remove().or(counted);
+    if let Some(counted) = last {
         counted.allowance.write(response.headers_mut());
     }
     Ok(response)
@@ -310,28 +296,9 @@ pub(crate) fn charge(request: &HttpRequest, boards: usize) -> crate::Result<()> 
     refusal.map_or(Ok(()), Err)
 }
 
-/// Counts a request after its body has arrived: for its key if the signature `is_right`, otherwise
-/// for its address. [`crate::Error::TooMany`] when the key or the address has made too many.
-pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&CachedKey) -> bool) -> crate::Result<()> {
-    let unproven = request.extensions_mut().remove();
-    let (Some(Unproven { known, address }), Some(api)) = (unproven, request.app_data::<Data<Api>>()) else {
-        return Ok(());
-    };
-    let counted = if is_right(&known) {
-        api.rates.of_key(&known.key.id)
-    } else {
-        address.and_then(|address| api.rates.of_address(address))
-    };
-    let refusal = counted.as_ref().and_then(Counted::refusal);
-    if let Some(counted) = counted {
-        request.extensions_mut().insert(counted);
-    }
-    refusal.map_or(Ok(()), Err)
-}
-
-/// Counts a request, unless it has to wait for its body. A request with a key that this instance
-/// knows counts for the key, from any address. All other requests count for their address,
-/// including those with a key that must first be looked up.
+/// Counts a request. A request with a key that this instance knows counts for the key, from any
+/// address. All other requests count for their address, including those with a key that must first
+/// be looked up.
 async fn counted(request: &ServiceRequest) -> Option<Counted> {
     let api = request.app_data::<Data<Api>>()?;
     if EXEMPT.contains(&request.path()) {
@@ -339,34 +306,25 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
     }
     let authorization = caller::authorization(request.request()).ok().flatten();
     let authorization = authorization.as_deref();
-    let address = address::of(api, request.request());
     let known = key_cache::known(&api.instance.keys, authorization);
     if let Known::Works(known) = known {
-        return of_known(api, request, known, address);
+        return of_known(api, request, &known);
     }
-    let counted = api.rates.of_address(address?);
+    let address = address::of(api, request.request())?;
+    let counted = api.rates.of_address(address);
     if matches!(known, Known::Unknown)
         && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())
-        && api.rates.may_look_up(address?)
+        && api.rates.may_look_up(address)
         && let Ok(known) = key_cache::find(&api.instance.keys, authorization).await
     {
-        return of_known(api, request, known, address);
+        return of_known(api, request, &known);
     }
     counted
 }
 
-fn of_known(api: &Api, request: &ServiceRequest, known: Arc<CachedKey>, address: Option<IpAddr>) -> Option<Counted> {
-    request.extensions_mut().insert(CheckedKey::new(&known));
-    let id = &known.key.id;
-    if known.signing_secret.is_none() {
-        return api.rates.of_key(id);
-    }
-    if signature::has_body(request.method()) {
-        request.extensions_mut().insert(Unproven { known, address });
-        return None;
-    }
-    let is_right = signature::is_right(request.request(), &known, &[]);
-    if is_right { api.rates.of_key(id) } else { api.rates.of_address(address?) }
+fn of_known(api: &Api, request: &ServiceRequest, known: &Arc<CachedKey>) -> Option<Counted> {
+    request.extensions_mut().insert(CheckedKey::new(known));
+    api.rates.of_key(&known.key.id)
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ use crate::{
 const DOCUMENT: &str = include_str!("../../../docs/security.md");
 
 /// A line of the matrix.
-pub struct Line {
-    pub calls: Vec<(Method, String)>,
+struct Line {
+    calls: Vec<(Method, String)>,
     /// How the boards restrict reading; empty if it does not matter.
     reading: String,
     /// Whether each caller is allowed, in the order of [`callers`].
@@ -31,7 +31,7 @@ pub struct Line {
 }
 
 /// Reads the matrix from the document.
-pub fn matrix() -> Vec<Line> {
+fn matrix() -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for row in DOCUMENT
         .lines()
@@ -85,7 +85,7 @@ pub async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
 }
 
 /// Returns target and body of a request that succeeds for every allowed caller.
-pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64) -> (String, String) {
+async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64) -> (String, String) {
     let number = next_number();
     let body = match (method.as_str(), path) {
         ("POST", "/v1/boards") => json!({"slug": format!("made-{number}"), "mode": "sum", "reading": "key"}),

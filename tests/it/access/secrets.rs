@@ -6,26 +6,35 @@ use std::process::Command;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::query_as;
 
 use crate::{
-    access::signing::signer::{Signer, master_key, run_with},
     delivery::outbox::{board, close_days, receiver::Receiver, signed},
     http::api::site::Site,
-    support::{Ran, TestDb, next_number, run, spawn_serve},
+    support::{Ran, TestDb, centile, next_number, run, spawn_serve},
 };
 
-/// Returns the secrets in the database, of keys and then of webhooks, and whether each is
-/// encrypted.
-async fn kept(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
-    query_as(
-        "SELECT * FROM (SELECT signing_secret, true FROM centile_store.api_keys WHERE signing_secret IS NOT NULL ORDER BY created_at) k
-         UNION ALL SELECT * FROM (SELECT secret, encrypted FROM centile_store.webhooks ORDER BY board_id) w",
-    )
-    .fetch_all(&db.pool().await)
-    .await
-    .unwrap()
+/// Returns a new random master key.
+pub fn master_key() -> String {
+    let made = Command::new("openssl").args(["rand", "-base64", "32"]).output().expect("openssl is installed");
+    let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    assert_eq!(BASE64_STANDARD.decode(&key).unwrap().len(), 32);
+    key
+}
+
+/// Runs a command to its end, with a test's database and master keys.
+pub fn run_with(db: &TestDb, master_keys: &str, arguments: &[&str]) -> Ran {
+    let mut command = centile();
+    Ran::of(command.args(arguments).env("DATABASE_URL", db.url()).env("CENTILE_MASTER_KEY", master_keys))
+}
+
+/// Returns the secrets of webhooks in the database, and whether each is encrypted.
+async fn stored(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
+    query_as("SELECT secret, encrypted FROM centile_store.webhooks ORDER BY board_id")
+        .fetch_all(&db.pool().await)
+        .await
+        .unwrap()
 }
 
 /// Runs `serve`, which must refuse to start; `timeout` ends it otherwise.
@@ -48,30 +57,27 @@ async fn secrets_are_encrypted_and_signatures_stay_the_same() {
     }
     // Created without a master key, so stored in clear; `serve` logs one warning.
     let plain = run(&db, &["webhook", "set", "--board", "main", &before.url]).well();
-    assert_eq!(kept(&db).await, [(bytes_of(&plain), false)]);
+    assert_eq!(stored(&db).await, [(bytes_of(&plain), false)]);
     let mut instance = spawn_serve(&db, None, &[]).await;
     assert!(instance.stop().await.success());
     assert_eq!(instance.output().matches("stored unencrypted").count(), 1, "{}", instance.output());
 
     let encrypted = run_with(&db, &master, &["webhook", "set", "--board", "arena", &after.url]).well();
-    let signer = Signer::make(&db, &master, &["--role", "reader"]);
-    let signing: Vec<u8> =
-        (0..32).map(|byte| u8::from_str_radix(&signer.secret[byte * 2..byte * 2 + 2], 16).unwrap()).collect();
     // A start with a master key encrypts the rest; another start has nothing to do.
     let mut first = Vec::new();
     for _ in 0..2 {
         let mut instance = spawn_serve(&db, None, &["--master-key", &master]).await;
         assert!(instance.stop().await.success());
         assert!(!instance.output().contains("unencrypted"), "{}", instance.output());
-        let kept = kept(&db).await;
-        assert!(kept.len() == 3 && kept.iter().all(|(_, is_encrypted)| *is_encrypted), "{kept:?}");
+        let stored = stored(&db).await;
+        assert!(stored.len() == 2 && stored.iter().all(|(_, is_encrypted)| *is_encrypted), "{stored:?}");
         let dump = db.data_dump();
-        for secret in [&bytes_of(&plain), &bytes_of(&encrypted), &signing] {
+        for secret in [bytes_of(&plain), bytes_of(&encrypted)] {
             let hex = secret.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
             assert!(!dump.contains(&hex), "a dump shows a secret");
         }
-        assert!(first.is_empty() || first == kept);
-        first = kept;
+        assert!(first.is_empty() || first == stored);
+        first = stored;
     }
     close_days(&db.pool().await, "main", 1).await;
     close_days(&db.pool().await, "arena", 1).await;
@@ -102,17 +108,18 @@ async fn a_message_without_a_readable_secret_waits_and_delays_no_other() {
 #[tokio::test]
 async fn a_master_key_is_replaced_without_interruption() {
     let (db, old, new) = (TestDb::new().await, master_key(), master_key());
-    board(&db, "main").await;
-    let receiver = Receiver::start(&[]);
-    let webhook = run_with(&db, &old, &["webhook", "set", "--board", "main", &receiver.url]).well();
-    let signer = Signer::make(&db, &old, &["--role", "reader"]);
+    let receivers = [Receiver::start(&[]), Receiver::start(&[])];
+    let boards = ["main", "arena"];
+    let mut secrets = Vec::new();
+    for (slug, receiver) in boards.into_iter().zip(&receivers) {
+        board(&db, slug).await;
+        secrets.push(run_with(&db, &old, &["webhook", "set", "--board", slug, &receiver.url]).well());
+    }
     let both = format!("{new},{old}");
-    let site = Site::start(&db, &["--master-key", &both]).await;
-    let reads = async |site: &Site| signer.signed(site, Method::GET, "/v1/boards", Value::Null).await.status;
-    assert_eq!(reads(&site).await, 200);
+    let _both = spawn_serve(&db, None, &["--master-key", &both]).await;
     serve(&db, &new).refused(1, &["--master-key: ", "not among those given"]);
 
-    let was = kept(&db).await;
+    let was = stored(&db).await;
     let encrypt = || {
         let (db, both) = (&db, &both);
         move || run_with(db, both, &["secrets", "encrypt"]).well()
@@ -127,44 +134,40 @@ async fn a_master_key_is_replaced_without_interruption() {
     assert!(output.iter().all(|output| output.starts_with("2 secrets encrypted")), "{output:?}");
     assert_eq!(output.iter().map(of_them).sum::<u32>(), 2, "{output:?}");
     assert_eq!(encrypt()(), "2 secrets encrypted with the first master key, 0 of them by this run\n");
-    assert!(kept(&db).await.iter().zip(&was).all(|(is, was)| is != was));
+    assert!(stored(&db).await.iter().zip(&was).all(|(is, was)| is != was));
 
-    assert_eq!(reads(&site).await, 200);
     serve(&db, &old).refused(1, &["--master-key: ", "not among those given"]);
-    let alone = Site::start(&db, &["--master-key", &new]).await;
-    assert_eq!(reads(&alone).await, 200);
-    close_days(&db.pool().await, "main", 1).await;
-    assert_eq!(run_with(&db, &new, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
-    signed(&receiver.next(), webhook.trim());
+    let _alone = spawn_serve(&db, None, &["--master-key", &new]).await;
+    for slug in boards {
+        close_days(&db.pool().await, slug, 1).await;
+    }
+    assert_eq!(run_with(&db, &new, &["outbox", "deliver"]).well(), "2 delivered, 0 failed\n");
+    for (receiver, secret) in receivers.iter().zip(&secrets) {
+        signed(&receiver.next(), secret.trim());
+    }
     run(&db, &["secrets", "encrypt"]).refused(1, &["--master-key: ", "CENTILE_MASTER_KEY"]);
 }
 
 #[tokio::test]
 async fn serve_refuses_to_start_with_an_unreadable_secret() {
     let (db, master) = (TestDb::new().await, master_key());
-    let (one, two) =
-        (Signer::make(&db, &master, &["--role", "reader"]), Signer::make(&db, &master, &["--role", "reader"]));
-    serve(&db, "").refused(1, &["--master-key: ", one.id().min(two.id())]);
+    let set = |slug| ["webhook", "set", "--board", slug, "http://127.0.0.1:9/"];
+    for slug in ["arena", "main"] {
+        board(&db, slug).await;
+        run_with(&db, &master, &set(slug)).well();
+    }
+    serve(&db, "").refused(1, &["--master-key: ", "webhook of board arena"]);
     serve(&db, &master_key()).refused(1, &["--master-key: ", "not among those given"]);
-    // The encryption of a secret is bound to its key: under another key it cannot be decrypted.
-    let swap = format!(
-        "UPDATE centile_store.api_keys a SET signing_secret = b.signing_secret FROM centile_store.api_keys b
-         WHERE a.id IN ('{0}', '{1}') AND b.id IN ('{0}', '{1}') AND a.id <> b.id",
-        one.id(),
-        two.id()
-    );
-    db.execute(&swap).await;
+    // The encryption of a secret is bound to its board: that of another board cannot be decrypted.
+    db.execute(
+        "UPDATE centile_store.webhooks a SET secret = b.secret FROM centile_store.webhooks b
+         WHERE a.board_id <> b.board_id",
+    )
+    .await;
     serve(&db, &master).refused(1, &["cannot be decrypted"]);
-    let site = {
-        db.execute(&swap).await;
-        Site::start(&db, &["--master-key", &master]).await
-    };
-    db.execute(&swap).await;
-    let answer = one.signed(&site, Method::GET, "/v1/boards", Value::Null).await.is(500);
-    assert!(!answer.to_string().contains("opened"), "{answer}");
-    // Without the old master key, the operator revokes the keys that it encrypted.
-    for signer in [&one, &two] {
-        run(&db, &["key", "revoke", signer.id()]).well();
+    // Without the old master key, the operator replaces the secrets that it encrypted.
+    for slug in ["arena", "main"] {
+        run(&db, &set(slug)).well();
     }
     assert!(spawn_serve(&db, None, &[]).await.stop().await.success());
 }

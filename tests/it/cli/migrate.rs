@@ -326,6 +326,37 @@ fn changed_files(change: impl FnOnce(&Path)) -> Files {
     files
 }
 
+#[tokio::test]
+async fn keys_that_had_to_sign_are_revoked() {
+    let db = TestDb::empty().await;
+    let before = changed_files(|root| {
+        fs::remove_file(root.join("migrations/V32__remove_request_signatures.sql")).unwrap();
+        let signed = "boards, signing_secret IS NOT NULL AS signed, created_at";
+        edit(root, "sql/views/api_keys.sql", "boards, created_at", signed);
+    });
+    migrate_to(db.url(), &before, LOCK_WAIT).await.unwrap();
+    db.execute(
+        "INSERT INTO centile_store.api_keys (id, name, role, secret_sha256, signing_secret, revoked_at)
+         SELECT id, id, 'server', sha256(id::bytea), secret, revoked_at
+         FROM (VALUES ('plain', NULL, NULL), ('signing', decode(repeat('5a', 65), 'hex'), NULL),
+                      ('revoked', decode(repeat('5a', 65), 'hex'), timestamptz '2026-01-01Z')) AS k (id, secret, revoked_at);
+         INSERT INTO centile_store.signed_requests VALUES ('signing', sha256('a request'), now())",
+    )
+    .await;
+    let report = migrate(&db.pool().await).await.unwrap();
+    assert_eq!(report.migrations, ["V32__remove_request_signatures"]);
+    let revoked: Vec<(String, bool)> =
+        query_as("SELECT key_id, revoked_at > now() - interval '1 hour' FROM centile.api_keys WHERE revoked_at IS NOT NULL ORDER BY 1")
+            .fetch_all(&db.pool().await)
+            .await
+            .unwrap();
+    assert_eq!(revoked, [("revoked".to_owned(), false), ("signing".to_owned(), true)]);
+    let audited: Vec<(String, String)> =
+        query_as("SELECT action, subject FROM centile.audit_log").fetch_all(&db.pool().await).await.unwrap();
+    assert_eq!(audited, [("revoke_key".to_owned(), "key signing".to_owned())]);
+    assert_eq!(db.dump(), TestDb::new().await.dump());
+}
+
 /// The name of a migration in a later release.
 const LATER: &str = "V1000__later";
 

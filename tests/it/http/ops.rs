@@ -9,11 +9,11 @@ use sqlx::{query_as, query_scalar};
 
 use crate::{
     access::rights::{callers, erase},
-    access::signing::signer::{master_key, run_with},
+    access::secrets::{master_key, run_with},
     http::api::site::{Answer, Site},
     http::segments::set,
     support::{
-        TestDb, audit, make_key,
+        TestDb, audit,
         markup::{attribute, elements, table, text, whole},
         run,
         wait::until_some,
@@ -354,32 +354,17 @@ async fn secrets_are_hidden_and_names_are_escaped() {
     run_with(&db, &master, &["outbox", "deliver"]);
     site.admin(Method::PUT, "/v1/users/%22%3E%3Cimg%20src%3Dx%3E", json!({})).await.is(201);
     site.admin(Method::POST, "/v1/users/%22%3E%3Cimg%20src%3Dx%3E/ban", json!({"reason": MARKUP})).await.is(200);
-    let made = site
-        .admin(Method::POST, "/v1/keys", json!({"name": MARKUP, "role": "server", "all_boards": true, "signed": true}))
-        .await
-        .is(201);
+    let new = json!({"name": MARKUP, "role": "server", "all_boards": true});
+    let made = site.admin(Method::POST, "/v1/keys", new).await.is(201);
     let page = look(&site, Some(&site.admin_key)).await;
     assert_eq!(page.status, 200, "{page:?}");
     let acts = table(&page.text, "Latest administrative actions, newest first");
     assert!(acts.iter().any(|row| row[1] == MARKUP) && acts.iter().any(|row| row[4] == "\"><img src=x>"), "{acts:?}");
     assert_eq!((elements(&page.text, "script").len(), elements(&page.text, "img").len()), (1, 0));
     let keys = [&site.admin_key, &site.server_key];
-    let secrets = [
-        made["key"].as_str().unwrap(),
-        made["signing_secret"].as_str().unwrap(),
-        &master,
-        hook.trim(),
-        "token-in-a-path",
-        "whsec_",
-        "secret@",
-    ];
+    let secrets = [made["key"].as_str().unwrap(), &master, hook.trim(), "token-in-a-path", "whsec_", "secret@"];
     let halves = keys.iter().map(|key| key.rsplit_once('_').unwrap().1);
-    for secret in secrets.into_iter().chain(halves).chain(["ctl_", "ctls_", "postgres://", "redis://"]) {
+    for secret in secrets.into_iter().chain(halves).chain(["ctl_", "postgres://", "redis://"]) {
         assert!(!page.text.contains(secret), "{secret}");
     }
-    // A signing key also needs signatures, which a browser does not make.
-    let signed = ["key", "create", "--name", "signing", "--role", "admin", "--signed"];
-    let signed = run_with(&db, &master, &signed).well();
-    assert_eq!(look(&site, signed.lines().next()).await.status, 401);
-    assert_eq!(look(&site, Some(&make_key(db.url(), "admin", &[]))).await.status, 200);
 }

@@ -72,7 +72,7 @@ async fn a_revoked_key_is_not_cached_again_by_an_earlier_look_up() {
         "ALTER TABLE centile_store.api_keys RENAME TO kept_keys;
          CREATE FUNCTION centile_store.gate(p_id text) RETURNS boolean LANGUAGE plpgsql AS $$
          BEGIN
-             IF p_id = '{id}' AND current_query() LIKE '%secret_sha256, signing_secret%' THEN
+             IF p_id = '{id}' AND current_query() LIKE '%last_used_at, secret_sha256%' THEN
                  PERFORM pg_advisory_xact_lock_shared(6);
              END IF;
              RETURN true;
