@@ -107,8 +107,11 @@ impl Instance {
         background.spawn(applier::run(store.clone()));
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Arc::new(Writers::new(store.clone(), acknowledged, accepted.clone(), wait));
-        let idle = Arc::clone(&writers);
-        background.repeat(UPKEEP_EVERY, move || idle.end_idle(Instant::now()));
+        let (idle, connected) = (Arc::clone(&writers), Arc::clone(&reads));
+        background.repeat(UPKEEP_EVERY, move || {
+            idle.end_idle(Instant::now());
+            connected.stores().for_each(Store::close_idle);
+        });
         background.spawn(store.clone().follow_primary());
         if owners.is_err() || store.is_cluster() {
             background.spawn(store.clone().follow_lanes());
@@ -194,7 +197,6 @@ impl Instance {
         if let Err(error) = applier::apply_all(&self.store).await {
             tracing::warn!(%error, "the last batches could not be applied");
         }
-        self.reads.close().await;
-        self.store.close().await;
+        self.reads.stores().for_each(Store::close);
     }
 }

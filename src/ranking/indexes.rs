@@ -95,7 +95,7 @@ pub(crate) struct Indexes {
     /// The thread that runs rounds. One thread costs fewer wake-ups than several that share the
     /// work.
     thread: Option<Runtime>,
-    runtime: Handle,
+    pub(super) runtime: Handle,
 }
 
 /// Applies the batches of a board.

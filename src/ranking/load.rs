@@ -7,6 +7,7 @@ use std::{
 };
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::context::TokioContext;
 
 use crate::{
     Code, Error, Result,
@@ -144,7 +145,9 @@ async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIn
 
 /// Applies the changes since the snapshot until few remain for the first round.
 async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -> Result<()> {
-    let mut connection = indexes.store.round_connection().await?;
+    // A connection belongs to the runtime that opens it, and rounds use it later.
+    let connecting = indexes.store.round_connection();
+    let mut connection = TokioContext::new(connecting, indexes.runtime.clone()).await?;
     for _ in 0..MAX_ROUNDS {
         let batches = loaded.version.batches.clone();
         let round =

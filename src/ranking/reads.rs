@@ -18,6 +18,7 @@ use crate::{
     background::Background,
     model::batches::BoardBatches,
     ranking::{Rankings, acknowledged::covers},
+    store::Store,
 };
 
 /// Interval at which the replica is compared with the primary.
@@ -118,11 +119,10 @@ impl Reads {
         }
     }
 
-    /// Closes the connections to the replica.
-    pub(crate) async fn close(&self) {
-        if let Some(replica) = &self.replica {
-            replica.rankings.store.close().await;
-        }
+    /// Returns the connections to the primary, and to the replica.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &Store> {
+        let replica = self.replica.as_ref().map(|replica| &replica.rankings.store);
+        [&self.primary.store].into_iter().chain(replica)
     }
 
     /// Compares the replica with the primary now, to choose the server for the first reads.

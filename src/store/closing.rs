@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::{
     Result,
@@ -77,11 +77,6 @@ impl Store {
             check_primary(&mut connection, &self.hosts).await?;
         }
         self.unlimited.apply(&mut connection).await?;
-        // PostgreSQL does not support this on every platform. Without it a killed closer's last
-        // step runs to its end.
-        if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {
-            tracing::debug!(%error, "the server does not support client_connection_check_interval");
-        }
         Ok(connection)
     }
 

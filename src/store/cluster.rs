@@ -3,7 +3,7 @@
 //! On a single server, all of this is empty.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{Arc, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -98,7 +98,7 @@ impl Server {
 type UsersOfServer = (Pool, Vec<String>, Vec<Option<String>>);
 
 /// Creates a pool.
-type OpenPool = Box<dyn Fn(PgConnectOptions) -> Pool + Send + Sync>;
+type OpenPool = Box<dyn Fn(PgConnectOptions) -> Result<Pool> + Send + Sync>;
 
 /// Connections to a server, and which lanes it has; `None` for all.
 pub(super) type LanesOfPool = (Pool, Option<Arc<[bool]>>);
@@ -113,8 +113,6 @@ pub(super) struct Owners {
     rounds: Vec<LanesOfPool>,
     /// The groups from which all this follows.
     groups: Vec<Group>,
-    /// Raised by each change.
-    revision: u64,
     /// Start of the last [`Store::find_owners`] that succeeded.
     answered_at: Instant,
     /// Whether the coordinator accepted no connection after a failed read. The next
@@ -127,13 +125,12 @@ pub(super) struct Owners {
 impl Owners {
     /// Creates the writers of a single server, with its pool for rounds. On a cluster, `open` creates
     /// a pool for each worker.
-    pub(super) fn new(rounds: Pool, open: impl Fn(PgConnectOptions) -> Pool + Send + Sync + 'static) -> Self {
+    pub(super) fn new(rounds: Pool, open: impl Fn(PgConnectOptions) -> Result<Pool> + Send + Sync + 'static) -> Self {
         Self {
             pools: HashMap::new(),
             lanes: Vec::new(),
             rounds: vec![(rounds, None)],
             groups: Vec::new(),
-            revision: 0,
             answered_at: Instant::now(),
             is_coordinator_down: false,
             open: Box::new(open),
@@ -151,9 +148,9 @@ impl Owners {
     }
 
     /// Sets the servers of the lanes.
-    fn set(&mut self, options: &PgConnectOptions, groups: Vec<Group>) {
+    fn set(&mut self, options: &PgConnectOptions, groups: Vec<Group>) -> Result<()> {
         if self.groups == groups {
-            return;
+            return Ok(());
         }
         let mut servers: HashMap<(String, i32), Vec<i16>> = HashMap::new();
         for Group { lanes, host, port } in &groups {
@@ -164,7 +161,10 @@ impl Owners {
         self.rounds.clear();
         for ((host, port), lanes) in servers {
             let options = at(options, &host, port);
-            let pool = self.pools.entry((host, port)).or_insert_with(|| (self.open)(options)).clone();
+            let pool = match self.pools.entry((host, port)) {
+                Entry::Occupied(pool) => pool.get().clone(),
+                Entry::Vacant(place) => place.insert((self.open)(options)?).clone(),
+            };
             numbered.extend(lanes.iter().map(|lane| (*lane, pool.clone())));
             let has: Arc<[bool]> =
                 (0..count).map(|lane| lanes.iter().any(|one| usize::try_from(*one) == Ok(lane))).collect();
@@ -173,7 +173,7 @@ impl Owners {
         numbered.sort_by_key(|(lane, _)| *lane);
         self.lanes = numbered.into_iter().map(|(_, pool)| pool).collect();
         self.groups = groups;
-        self.revision += 1;
+        Ok(())
     }
 }
 
@@ -229,11 +229,9 @@ impl Store {
         !self.owners().lanes.is_empty()
     }
 
-    /// Returns the pools for rounds with the lanes that each has (`None`: all), and the revision of
-    /// this list.
-    pub(super) fn round_pools(&self) -> (u64, Vec<LanesOfPool>) {
-        let owners = self.owners();
-        (owners.revision, owners.rounds.clone())
+    /// Returns the pools for rounds with the lanes that each has; `None` for all.
+    pub(super) fn round_pools(&self) -> Vec<LanesOfPool> {
+        self.owners().rounds.clone()
     }
 
     /// Returns the connections to the servers that have lanes.
@@ -314,7 +312,7 @@ impl Store {
         if let Some(groups) = groups? {
             let mut owners = self.owners();
             (owners.answered_at, owners.is_coordinator_down) = (asked_at, false);
-            owners.set(&self.hosts.primary(), groups);
+            owners.set(&self.hosts.primary(), groups)?;
         }
         Ok(())
     }
@@ -385,7 +383,7 @@ impl Store {
     /// Also copies periods to workers that were down. Usually, it only reads.
     async fn follow_moves(&self) -> Result<bool> {
         self.require_coordinator()?;
-        let (_, workers) = self.round_pools();
+        let workers = self.round_pools();
         let asked = workers.iter().map(async |(worker, _)| {
             let timeline = sqlx::query_as(TIMELINE).fetch_one(worker);
             // A worker that fails to answer begins the epoch itself before it writes.

@@ -2,11 +2,7 @@
 
 mod part;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::{Buf as _, Bytes};
 use chrono::{DateTime, Utc};
@@ -31,16 +27,6 @@ const ROWS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Row messages between two yields of a load: about a millisecond of work.
 const YIELD_EVERY: u32 = 1_024;
-
-/// Maximum idle connections that an instance keeps out of the pool for its next rounds.
-const KEPT_MAX: usize = 2;
-
-/// Maximum idle time of a kept connection. After it the pool tests the connection.
-const KEPT_FOR: Duration = Duration::from_secs(10);
-
-/// Rounds after which a connection returns to the pool, so that other boards and profiles get a
-/// turn.
-const ROUNDS_MAX: u32 = 64;
 
 /// Opens one snapshot, with plans that return keys in index order.
 const BEGIN_LOAD: &str = "SET application_name = 'centile index';
@@ -129,12 +115,6 @@ pub(crate) struct NamedRanking {
 #[derive(Debug)]
 pub(crate) struct RoundConnection {
     servers: Vec<RoundServer>,
-    /// Revision of the lanes' servers.
-    owners: u64,
-    /// Rounds run since the pool gave out the connection.
-    ran: u32,
-    taken_at: Instant,
-    used_at: Instant,
 }
 
 /// A session with a server, and which lanes it has; `None` for all.
@@ -214,33 +194,11 @@ macro_rules! round_of {
 }
 
 impl Store {
-    /// Returns a connection for rounds.
+    /// Returns a connection for a round.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
-        let kept = self.kept().as_mut().and_then(Vec::pop).filter(|kept| kept.used_at.elapsed() < KEPT_FOR);
-        let (owners, pools) = self.round_pools();
-        if let Some(kept) = kept.filter(|kept| kept.owners == owners) {
-            return Ok(kept);
-        }
-        let servers = pools
-            .into_iter()
-            .map(async |(pool, lanes)| Ok::<_, Error>(RoundServer { held: pool.hold().await?, lanes }));
-        let (servers, now) = (try_join_all(servers).await?, Instant::now());
-        Ok(RoundConnection { servers, owners, ran: 0, taken_at: now, used_at: now })
-    }
-
-    /// Keeps a connection for the next round, unless it has run many rounds or leads to a former
-    /// primary. The pool would ping it on release.
-    pub(crate) fn keep_round_connection(&self, connection: RoundConnection) {
-        if self.last_switch.is_within(connection.taken_at.elapsed()) {
-            return;
-        }
-        if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX && connection.ran < ROUNDS_MAX) {
-            kept.push(connection);
-        }
-    }
-
-    pub(super) fn kept(&self) -> MutexGuard<'_, Option<Vec<RoundConnection>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        let pools = self.round_pools().into_iter();
+        let servers = pools.map(async |(pool, lanes)| Ok::<_, Error>(RoundServer { held: pool.hold().await?, lanes }));
+        Ok(RoundConnection { servers: try_join_all(servers).await? })
     }
 
     /// Returns users by internal ids and by the callers' ids, with the epoch and the profile
@@ -250,7 +208,7 @@ impl Store {
         user_ids: &[i64],
         external_ids: &[String],
     ) -> Result<(String, i64, Vec<StoredProfile>)> {
-        let (_, pools) = self.round_pools();
+        let pools = self.round_pools();
         let read = pools
             .iter()
             .map(|(pool, _)| sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(pool));
@@ -387,8 +345,6 @@ impl RoundConnection {
             }))
             .await?;
         }
-        self.ran += 1;
-        self.used_at = Instant::now();
         Part::join(parts)
     }
 
@@ -423,8 +379,6 @@ impl RoundConnection {
         for (board, part) in try_join_all(parts).await?.into_iter().flatten() {
             by_board.entry(board).or_default().push(part);
         }
-        self.ran += 1;
-        self.used_at = Instant::now();
         by_board.into_iter().map(|(board, parts)| Ok((board, Part::join(parts)?))).collect()
     }
 }

@@ -43,12 +43,8 @@ use futures::{
     FutureExt as _,
     future::{join_all, select_ok},
 };
-use sqlx::{
-    AssertSqlSafe, Executor as _, PgConnection,
-    postgres::{PgConnectOptions, PgPoolOptions},
-};
-
-use tokio::time::timeout;
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection, postgres::PgConnectOptions};
+use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     Code, Error, Result,
@@ -57,9 +53,8 @@ use crate::{
     store::{
         cluster::Owners,
         hosts::Hosts,
-        index::RoundConnection,
         migrate::Edition,
-        pool::{LastLoss, LastSwitch, Pool},
+        pool::{Connector, LastLoss, LastSwitch, Pool, Prepare},
     },
 };
 
@@ -83,8 +78,6 @@ pub(crate) struct Store {
     readers: Pool,
     /// For rounds of the rank indexes, and for profiles.
     rounds: Pool,
-    /// Idle connections of `rounds`, kept for the next rounds; `None` once the store is closed.
-    kept: Arc<Mutex<Option<Vec<RoundConnection>>>>,
     /// For all writes but scores.
     writers: Pool,
     /// For score batches, and for the users and periods that they need.
@@ -153,29 +146,27 @@ impl Store {
         let (last_loss, last_switch) = (LastLoss::default(), LastSwitch::default());
         let (pool_wait, statement_limit) = (*pool_wait, *statement_timeout + RESPONSE_GRACE);
         let open = {
-            let (hosts, last_loss, last_switch) = (Arc::clone(&hosts), last_loss.clone(), last_switch.clone());
-            move |options: PgConnectOptions, connections, settings: SessionSettings, is_worker: bool| {
+            let hosts = Arc::clone(&hosts);
+            let last_switch = last_switch.clone();
+            move |options: PgConnectOptions, size: u32, settings: SessionSettings, is_worker: bool, runtime| {
                 let hosts = Arc::clone(&hosts);
-                let pool = pool::tested(PgPoolOptions::new(), &last_loss, &last_switch)
-                    .max_connections(connections)
-                    .acquire_timeout(pool_wait)
-                    // A test before each use would cost a round trip per request. A broken connection
-                    // fails soon enough.
-                    .test_before_acquire(false)
-                    .after_connect(move |connection, _| {
-                        let (settings, hosts) = (settings.clone(), Arc::clone(&hosts));
-                        Box::pin(async move {
-                            if hosts.are_several() && !is_worker {
-                                check_primary(connection, &hosts).await?;
-                            }
-                            settings.apply(connection).await?;
-                            if is_worker { Ok(()) } else { keep_epoch(connection).await }
-                        })
-                    });
-                Pool::new(pool.connect_lazy_with(options), statement_limit, last_loss.clone())
+                let prepare: Prepare = Box::new(move |connection| {
+                    let (settings, hosts) = (settings.clone(), Arc::clone(&hosts));
+                    Box::pin(async move {
+                        if hosts.are_several() && !is_worker {
+                            check_primary(connection, &hosts).await?;
+                        }
+                        settings.apply(connection).await?;
+                        if is_worker { Ok(()) } else { keep_epoch(connection).await }
+                    })
+                });
+                let (last_loss, last_switch) = (last_loss.clone(), last_switch.clone());
+                let connector = Connector { options: Mutex::new(options), prepare, last_loss, last_switch, runtime };
+                Pool::new(connector, size as usize, pool_wait, statement_limit)
             }
         };
-        let pool = |connections| open(options.clone(), connections, pooled.clone(), false);
+        let runtime = Some(Handle::current());
+        let pool = |size| open(options.clone(), size, pooled.clone(), false, runtime.clone());
         // Long work has no statement timeout, and its statements are not logged as slow. It may hold
         // session locks. Keepalives end an idle session soon after the host of this process is gone.
         let unlimited = [
@@ -186,22 +177,21 @@ impl Store {
             ("tcp_keepalives_count", "3"),
         ];
         let unlimited = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
-        let layout_writers = pool(LAYOUT_CONNECTIONS);
+        let layout_writers = pool(LAYOUT_CONNECTIONS)?;
         // Rounds run on a runtime of their own, which outlives the HTTP workers.
-        let (readers, rounds) = (pool(*read_connections), pool(ROUND_CONNECTIONS).of_any_runtime());
+        let rounds = open(options.clone(), ROUND_CONNECTIONS, pooled.clone(), false, None)?;
+        let readers = pool(*read_connections)?;
         // Acts, and changes of players and boards, may wait for each other's locks. Scores must not
         // wait behind them.
         let others = (write_connections / 4).max(1);
-        let (writers, score_writers) = (pool(others), pool((write_connections - others).max(1)));
-        let kept = Arc::new(Mutex::new(Some(Vec::new())));
+        let (writers, score_writers) = (pool(others)?, pool((write_connections - others).max(1))?);
         let owners = Owners::new(rounds.clone(), {
-            let (connections, settings) = (write_connections + ROUND_CONNECTIONS, pooled);
-            move |options| open(options, connections, settings.clone(), true)
+            let (size, settings) = (write_connections + ROUND_CONNECTIONS, pooled);
+            move |options| open(options, size, settings.clone(), true, runtime.clone())
         });
         Ok(Self {
             readers,
             rounds,
-            kept,
             writers,
             score_writers,
             layout_writers,
@@ -252,9 +242,6 @@ impl Store {
         }
         // Afterwards, so that it covers connections to the former primary until now.
         self.last_switch.note();
-        if let Some(kept) = self.kept().as_mut() {
-            kept.clear();
-        }
     }
 
     /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
@@ -363,15 +350,21 @@ impl Store {
         .collect()
     }
 
-    /// Waits until the connections in use are returned, and closes all.
-    pub(crate) async fn close(&self) {
-        self.kept().take();
-        for pool in [&self.writers, &self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
-            pool.close().await;
-        }
-        for pool in self.worker_pools() {
-            pool.close().await;
-        }
+    /// Closes connections that were not used for a while.
+    pub(crate) fn close_idle(&self) {
+        self.pools().iter().for_each(Pool::close_idle);
+    }
+
+    /// Closes the idle connections, and each of the others once it is returned.
+    pub(crate) fn close(&self) {
+        self.pools().iter().for_each(Pool::close);
+    }
+
+    fn pools(&self) -> Vec<Pool> {
+        let Self { writers, score_writers, layout_writers, readers, rounds, .. } = self;
+        let mut pools = self.worker_pools();
+        pools.extend([writers, score_writers, layout_writers, readers, rounds].map(Pool::clone));
+        pools
     }
 }
 
@@ -397,7 +390,13 @@ impl SessionSettings {
     }
 
     async fn apply(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
-        connection.execute(sqlx::raw_sql(AssertSqlSafe(Arc::clone(&self.0)))).await.map(drop)
+        connection.execute(sqlx::raw_sql(AssertSqlSafe(Arc::clone(&self.0)))).await?;
+        // PostgreSQL does not support this on every platform. Without it, the statement of a closed
+        // connection runs to its end.
+        if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {
+            tracing::debug!(%error, "the server does not support client_connection_check_interval");
+        }
+        Ok(())
     }
 }
 

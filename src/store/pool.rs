@@ -1,36 +1,51 @@
 //! Connections to PostgreSQL, with a timeout for each statement.
 //!
 //! If the server froze or the network lost it, a connection would wait forever: TCP does not notice
-//! this, and sqlx has no such timeout. So statements have a timeout here, and so has the ping of a
-//! connection that returns to its pool.
+//! this, and sqlx has no such timeout. So statements have a timeout here.
 
 use std::{
-    io,
+    fmt, io,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use deadpool::managed::{Manager, Metrics, Object, PoolError, QueueMode, RecycleResult};
 use futures::{
     StreamExt as _, TryStreamExt as _,
     future::BoxFuture,
     stream::{self, BoxStream},
 };
 use sqlx::{
-    AssertSqlSafe, Describe, Either, Execute, Executor, PgConnection, PgPool, Postgres, SqlStr,
-    pool::PoolConnection,
-    postgres::{PgConnectOptions, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
+    AssertSqlSafe, Connection as _, Describe, Either, Execute, Executor, PgConnection, Postgres, SqlStr,
+    postgres::{PgConnectOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
 };
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    time::{sleep, timeout},
+};
 use tokio_util::context::TokioContext;
 
-use crate::{Code, Error, single_flight::SingleFlightCache, store::error::has_other_columns};
+use crate::{Code, Error, Result, single_flight::SingleFlightCache, store::error::has_other_columns};
 
 /// Timeout of the ping of a connection that may be lost.
 const CONNECTED: Duration = Duration::from_millis(250);
 
-/// Timeout of the ping of a connection that returns to its pool. If its statement timed out, the
-/// ping waits for the end of that statement.
-const PONG_WITHIN: Duration = Duration::from_secs(2);
+/// Timeout of a connection that is opened to see whether PostgreSQL accepts any.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
+
+/// Pauses between attempts to connect: the first one, doubled after each attempt, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// SQLSTATEs of a server that will accept a connection soon: all its slots are taken, or it starts.
+const TRANSIENT: [&str; 2] = [TOO_MANY_CONNECTIONS, "57P03"];
+
+const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// Age at which a connection is replaced, and its plans with it.
+const AGE_MAX: Duration = Duration::from_mins(30);
+
+/// Time without use after which a connection is closed.
+const IDLE_MAX: Duration = Duration::from_mins(10);
 
 /// How long a successful attempt to connect proves that PostgreSQL is reachable.
 const REACHABLE_FOR: Duration = Duration::from_secs(1);
@@ -41,17 +56,40 @@ const ATTEMPTS_WAIT: Duration = Duration::from_secs(6);
 /// Message of a statement that took too long.
 const NO_ANSWER: &str = "a statement was not answered";
 
+/// Makes the settings of a new session.
+pub(super) type Prepare = Box<dyn Fn(&mut PgConnection) -> BoxFuture<'_, sqlx::Result<()>> + Send + Sync>;
+
 /// A pool of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
-    connections: PgPool,
-    /// The runtime that new connections belong to; `None` for that of their first user.
-    runtime: Option<Handle>,
+    connections: deadpool::managed::Pool<Connector>,
+    /// Maximum wait for a connection.
+    wait: Duration,
     /// Timeout of a statement, with its round trip.
     limit: Duration,
-    last_loss: LastLoss,
     /// Attempts to connect.
     attempts: Arc<SingleFlightCache<(), ()>>,
+}
+
+/// Opens the connections of a pool, and decides which of them are used again.
+pub(super) struct Connector {
+    pub(super) options: Mutex<PgConnectOptions>,
+    pub(super) prepare: Prepare,
+    pub(super) last_loss: LastLoss,
+    pub(super) last_switch: LastSwitch,
+    /// The runtime that new connections belong to; `None` for that of their first user.
+    pub(super) runtime: Option<Handle>,
+}
+
+/// A connection of a pool.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// `None` once it is closed. The pool replaces it.
+    open: Option<PgConnection>,
+    /// Start of the attempt to connect.
+    since: Instant,
+    /// Whether its last statement failed. The error may have ended the session.
+    has_failed: bool,
 }
 
 /// The time at which a lost connection was last found. After a restart of the server all older
@@ -97,34 +135,77 @@ impl LastSwitch {
     }
 }
 
-/// Pings each connection before it returns to the pool, and before it is used if another one was
-/// lost while it was idle. Closes connections to a former primary.
-pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss, last_switch: &LastSwitch) -> PgPoolOptions {
-    let (last_loss, switch, switch_at_release) = (last_loss.clone(), last_switch.clone(), last_switch.clone());
-    let options = options.before_acquire(move |connection, metadata| {
-        let is_suspect = last_loss.is_within(metadata.idle_for);
-        let is_former = switch.is_within(metadata.age);
-        Box::pin(async move {
-            if is_former {
-                return Ok(false);
+impl fmt::Debug for Connector {
+    /// Omits the connection options, which hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Connector {
+    fn options(&self) -> PgConnectOptions {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Connects. Attempts repeat, until the pool's timeout, while the server starts or is not the
+    /// primary.
+    async fn connect(&self) -> sqlx::Result<PgConnection> {
+        let (mut pause, longest) = PAUSES;
+        loop {
+            match PgConnection::connect_with(&self.options()).await {
+                Ok(mut connection) => match (self.prepare)(&mut connection).await {
+                    Ok(()) => return Ok(connection),
+                    // The server is not the primary.
+                    Err(sqlx::Error::Protocol(_)) => {}
+                    Err(error) => tracing::warn!(%error, "a new connection to PostgreSQL cannot be used"),
+                },
+                Err(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(sqlx::Error::Database(error))
+                    if error.code().is_some_and(|code| TRANSIENT.contains(&code.as_ref())) => {}
+                Err(error) => return Err(error),
             }
-            let is_well =
-                !is_suspect || matches!(timeout(CONNECTED, sqlx::Connection::ping(connection)).await, Ok(Ok(())));
-            Ok(is_well)
-        })
-    });
-    options.after_release(move |connection, metadata| {
-        let is_former = switch_at_release.is_within(metadata.age);
-        Box::pin(async move {
-            if is_former {
-                return Ok(false);
-            }
-            match timeout(PONG_WITHIN, sqlx::Connection::ping(connection)).await {
-                Ok(answer) => answer.map(|()| true),
-                Err(_) => Err(silent("a returned connection did not answer")),
-            }
-        })
-    })
+            sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+}
+
+impl Manager for Connector {
+    type Type = Connection;
+    type Error = sqlx::Error;
+
+    async fn create(&self) -> sqlx::Result<Connection> {
+        let since = Instant::now();
+        // Each HTTP worker has a runtime of its own. A connection that belonged to it would be lost
+        // when the worker stops, even if a request of another worker is using it.
+        let open = match &self.runtime {
+            Some(runtime) => TokioContext::new(self.connect(), runtime.clone()).await?,
+            None => self.connect().await?,
+        };
+        Ok(Connection { open: Some(open), since, has_failed: false })
+    }
+
+    /// Refuses closed and old connections, and those to a former primary. Pings a connection if its
+    /// last statement failed, or if another one was lost since it was last used.
+    async fn recycle(&self, connection: &mut Connection, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        let age = connection.since.elapsed();
+        if age > AGE_MAX || self.last_switch.is_within(age) {
+            return Err(sqlx::Error::PoolClosed.into());
+        }
+        let is_suspect = connection.has_failed || self.last_loss.is_within(metrics.last_used());
+        let open = connection.open()?;
+        if is_suspect {
+            timeout(CONNECTED, open.ping()).await.map_err(|_| silent("an idle connection did not answer"))??;
+            connection.has_failed = false;
+        }
+        Ok(())
+    }
+}
+
+impl Connection {
+    fn open(&mut self) -> sqlx::Result<&mut PgConnection> {
+        self.open.as_mut().ok_or(sqlx::Error::PoolClosed)
+    }
 }
 
 fn silent(what: &'static str) -> sqlx::Error {
@@ -132,24 +213,24 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// Creates a pool of `connections`, whose statements time out after `limit`. They belong to the
-    /// current runtime, which must outlive the pool.
-    pub(super) fn new(connections: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
+    /// Creates a pool of up to `size` connections. Callers wait up to `wait` for one of them, and up
+    /// to `limit` for a statement.
+    pub(super) fn new(connector: Connector, size: usize, wait: Duration, limit: Duration) -> Result<Self> {
+        // The connection used last comes first: it has most of the plans.
+        let builder = deadpool::managed::Pool::builder(connector).max_size(size).queue_mode(QueueMode::Lifo);
+        let connections = builder.build().map_err(|error| Error::Internal(error.to_string()))?;
         let attempts = Arc::new(SingleFlightCache::new(ATTEMPTS_WAIT, REACHABLE_FOR));
-        Self { connections, runtime: Some(Handle::current()), limit, last_loss, attempts }
+        Ok(Self { connections, wait, limit, attempts })
     }
 
     /// Opens a connection and closes it. A server whose connection slots are all taken is up, and the
     /// pools keep theirs.
     pub(super) async fn try_connect(&self) -> sqlx::Result<()> {
-        let options = self.connections.connect_options();
-        let connecting = async {
-            let connection = <PgConnection as sqlx::Connection>::connect_with(&options).await?;
-            sqlx::Connection::close(connection).await
-        };
-        let connected = timeout(PONG_WITHIN, connecting).await;
+        let options = self.connections.manager().options();
+        let connecting = async { PgConnection::connect_with(&options).await?.close().await };
+        let connected = timeout(CONNECTED_WITHIN, connecting).await;
         match connected.unwrap_or_else(|_| Err(silent("a new connection was not accepted"))) {
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("53300") => Ok(()),
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(TOO_MANY_CONNECTIONS) => Ok(()),
             connected => connected,
         }
     }
@@ -162,25 +243,6 @@ impl Pool {
             Err(error) => error.code() == Code::Overloaded,
             Ok(()) => true,
         }
-    }
-
-    async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
-        let acquiring = self.connections.acquire();
-        // Each HTTP worker has a runtime of its own. A connection that belonged to it would be lost
-        // when the worker stops, even if a request of another worker is using it.
-        let acquired = match &self.runtime {
-            Some(runtime) => TokioContext::new(acquiring, runtime.clone()).await,
-            None => acquiring.await,
-        };
-        match acquired {
-            Err(sqlx::Error::PoolTimedOut) => Err(self.timed_out("no connection was free").await),
-            acquired => acquired,
-        }
-    }
-
-    /// The same pool, but new connections belong to the runtime of their first user.
-    pub(super) fn of_any_runtime(self) -> Self {
-        Self { runtime: None, ..self }
     }
 
     /// Returns the error of a timeout: PostgreSQL is unreachable, or busy.
@@ -199,42 +261,56 @@ impl Pool {
         self.hold().await?.steps(query).await
     }
 
-    /// Takes one of the connections, for several statements in sequence. It is pinged only once,
-    /// when it returns.
+    /// Takes one of the connections, for several statements in sequence.
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
-        let connection = self.acquire().await?;
-        Ok(Session { connection, pool: self.clone(), is_in_transaction: false })
+        let connection = match timeout(self.wait, self.connections.get()).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(PoolError::Backend(error))) => return Err(error),
+            Ok(Err(_)) => return Err(sqlx::Error::PoolClosed),
+            Err(_) => return Err(self.timed_out("no connection was free").await),
+        };
+        Ok(Session { connection, pool: self.clone(), is_in_transaction: false, awaits_result: false })
     }
 
     /// Opens further connections with these options.
     pub(super) fn connect_to(&self, options: &PgConnectOptions) {
-        self.connections.set_connect_options(options.clone());
+        options.clone_into(&mut self.connections.manager().options.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Number of open connections, and of idle ones among them.
     pub(super) fn connections(&self) -> (u32, u32) {
-        (self.connections.size(), u32::try_from(self.connections.num_idle()).unwrap_or(u32::MAX))
+        let status = self.connections.status();
+        let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        (count(status.size), count(status.available))
     }
 
-    /// Waits until the connections in use are returned, and closes all connections.
-    pub(super) async fn close(&self) {
-        self.connections.close().await;
+    /// Closes connections that were not used for a while.
+    pub(super) fn close_idle(&self) {
+        self.connections.retain(|_, metrics| metrics.last_used() < IDLE_MAX);
+    }
+
+    /// Closes the idle connections, and each of the others once it is returned.
+    pub(super) fn close(&self) {
+        self.connections.close();
     }
 }
 
 /// A connection of a [`Pool`]. Dropping it returns the connection; drop it after an error.
 #[derive(Debug)]
 pub(super) struct Session {
-    connection: PoolConnection<Postgres>,
+    connection: Object<Connector>,
     pool: Pool,
     is_in_transaction: bool,
+    /// Whether a statement was sent and its result has not been read.
+    awaits_result: bool,
 }
 
 impl Drop for Session {
-    /// An open transaction ends with its session.
+    /// Ends the session if it is in a transaction, or if its last statement was interrupted. The
+    /// server then ends that statement, too.
     fn drop(&mut self) {
-        if self.is_in_transaction {
-            self.connection.close_on_drop();
+        if self.is_in_transaction || self.awaits_result {
+            self.connection.open = None;
         }
     }
 }
@@ -265,29 +341,29 @@ impl Session {
 
     /// Runs statements without parameters in one round trip.
     async fn run(&mut self, statements: String) -> sqlx::Result<()> {
-        let running = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(statements)));
-        match timeout(self.pool.limit, running).await {
-            Ok(ran) => ran.inspect_err(|error| self.pool.last_loss.note(error)).map(drop),
-            Err(_) => Err(self.pool.timed_out(NO_ANSWER).await),
-        }
+        self.steps(sqlx::raw_sql(AssertSqlSafe(statements))).await.map(drop)
     }
 
+    /// Runs a statement, and collects all its results.
     async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &mut self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let Self { connection, pool, .. } = self;
-        let Ok(steps) = timeout(pool.limit, connection.fetch_many(query).try_collect()).await else {
+        let Self { connection, pool, awaits_result, .. } = self;
+        *awaits_result = true;
+        let Ok(steps) = timeout(pool.limit, connection.open()?.fetch_many(query).try_collect()).await else {
             return Err(pool.timed_out(NO_ANSWER).await);
         };
+        *awaits_result = false;
+        connection.has_failed = steps.is_err();
         if let Err(sqlx::Error::Database(error)) = &steps
             && has_other_columns(error.as_ref())
         {
             // A migration has changed the result columns. Another connection prepares the statement
             // again.
-            connection.close_on_drop();
+            connection.open = None;
         }
-        steps.inspect_err(|error| pool.last_loss.note(error))
+        steps.inspect_err(|error| pool.connections.manager().last_loss.note(error))
     }
 }
 
@@ -322,14 +398,14 @@ impl<'p> Executor<'p> for &'p mut Session {
     where
         'p: 'e,
     {
-        self.connection.prepare_with(sql, parameters)
+        Box::pin(async move { self.connection.open()?.prepare_with(sql, parameters).await })
     }
 
     fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
     where
         'p: 'e,
     {
-        self.connection.describe(sql)
+        Box::pin(async move { self.connection.open()?.describe(sql).await })
     }
 }
 
@@ -340,14 +416,14 @@ impl<'p> Executor<'p> for &'p Pool {
     where
         'p: 'e,
     {
-        Box::pin(async move { self.acquire().await?.prepare_with(sql, parameters).await })
+        Box::pin(async move { self.hold().await?.connection.open()?.prepare_with(sql, parameters).await })
     }
 
     fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
     where
         'p: 'e,
     {
-        Box::pin(async move { self.acquire().await?.describe(sql).await })
+        Box::pin(async move { self.hold().await?.connection.open()?.describe(sql).await })
     }
 }
 
@@ -364,12 +440,18 @@ mod tests {
 
     /// The first attempt to connect gets no answer, and the second one a late one.
     #[tokio::test]
-    async fn callers_wait_for_the_attempt_after_the_one_in_progress() -> io::Result<()> {
+    async fn callers_wait_for_the_attempt_after_the_one_in_progress() -> Result<(), Box<dyn std::error::Error>> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(listener.local_addr()?.port());
         let options = options.username("nobody").ssl_mode(PgSslMode::Disable);
-        let connections = PgPoolOptions::new().connect_lazy_with(options);
-        let pool = Pool::new(connections, Duration::from_secs(1), LastLoss::default());
+        let connector = Connector {
+            options: Mutex::new(options),
+            prepare: Box::new(|_| Box::pin(async { Ok(()) })),
+            last_loss: LastLoss::default(),
+            last_switch: LastSwitch::default(),
+            runtime: None,
+        };
+        let pool = Pool::new(connector, 1, Duration::from_secs(1), Duration::from_secs(1))?;
         let server = async {
             let _silent = listener.accept().await?;
             let (mut late, _) = listener.accept().await?;

@@ -58,7 +58,7 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let revision_asked = indexes.users.revision(&known.epoch);
         let (id, snapshots) = (self.board.board, last.as_ref().map(|last| &*last.snapshots));
         let round = connection.read(id, &asked, &known.batches, Some(revision_asked), snapshots, LIMITS).await?;
-        indexes.store.keep_round_connection(connection);
+        drop(connection);
         let Round { epoch, read_at, snapshots, state } = round;
         let (batches, rankings) = match (state, last) {
             (Some(state), _) => {
@@ -138,7 +138,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
             })
             .collect();
         let mut rounds = connection.read_boards(&asked, asked_revision, JOINT_LIMITS).await?;
-        indexes.store.keep_round_connection(connection);
+        drop(connection);
         let mut results = HashMap::with_capacity(known.len());
         // Only the first board's round lists changed profiles.
         if let Some(Round { epoch: reached, state: Some(state), .. }) = rounds.get_mut(&first.board) {
