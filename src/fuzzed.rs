@@ -15,7 +15,7 @@ use crate::{
         },
         extract::body,
     },
-    import::{EventFile, ImportedLine, Progress},
+    import::{EventFile, ImportedEvent, ImportedLine, Progress},
     model::{board::Board, file_format::FileFormat, metadata::Metadata},
 };
 
@@ -27,13 +27,13 @@ pub fn key(text: &str) -> Option<(&str, &str)> {
 
 /// Reads a text as the body of one event, and returns the event's metadata.
 pub fn event(text: &str) -> Result<Option<Metadata>> {
-    Ok(parse_event(text, false)?.metadata)
+    Ok(parse_event(text)?.metadata)
 }
 
 /// Reads a text as each kind of body that has metadata.
 pub fn bodies(text: &str) {
     event(text).ok();
-    parse_batch(text, false).ok();
+    parse_batch(text).ok();
     body::object::<PutUser>(text).ok();
 }
 
@@ -82,10 +82,10 @@ pub fn import(board: &Board, file: &[u8], format: FileFormat) -> Result<File> {
 }
 
 fn imported(line: ImportedLine) -> Imported {
-    let event = line.record;
+    let ImportedEvent { name, event } = line.record;
     Imported {
         user_id: event.user_id.as_str().to_owned(),
-        name: event.name,
+        name,
         points: event.points,
         occurred_at: event.occurred_at,
         reason: event.reason,

@@ -16,7 +16,7 @@ use crate::{
     store::Store,
 };
 
-pub use crate::{background::Background, scoring::write::Submitted};
+pub use crate::{background::Background, model::score::Event};
 
 /// Writes batches to a database.
 #[derive(Debug)]
@@ -37,10 +37,11 @@ impl Batches {
         board_id: i32,
         lane: i16,
         is_import: bool,
-        events: &[Submitted<'_>],
+        events: &[Event],
     ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
         let source = if is_import { EventSource::Import } else { EventSource::Live };
-        let written = write::Lane::new(board_id, lane).write(&self.0, source, events).await?;
+        let written =
+            write::Lane::new(board_id, lane).write(&self.0, source, &events.iter().collect::<Vec<_>>()).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
     }
 }
@@ -80,9 +81,9 @@ impl CountChecks {
     }
 }
 
-fn described(answer: &Answer) -> (&'static str, bool, Option<Value>) {
+fn described(answer: &Result<Answer, Refusal>) -> (&'static str, bool, Option<Value>) {
     match answer {
-        Answer::Accepted { accepted, repeated } => {
+        Ok(Answer::Accepted { accepted, repeated, .. }) => {
             let standing = |standing: &Standing| {
                 let Standing { user_id, period, score, was, .. } = standing;
                 (period.clone(), json!({"user": user_id, "score": score, "was": was}))
@@ -95,8 +96,8 @@ fn described(answer: &Answer) -> (&'static str, bool, Option<Value>) {
             });
             ("accepted", *repeated, Some(result))
         }
-        Answer::Quarantined { repeated, .. } => ("quarantined", *repeated, None),
-        Answer::Refused(refusal) => (name(refusal), false, None),
+        Ok(Answer::Quarantined { repeated, .. }) => ("quarantined", *repeated, None),
+        Err(refusal) => (name(refusal), false, None),
     }
 }
 

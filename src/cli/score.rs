@@ -1,5 +1,7 @@
 //! `centile score`: submits, voids and resets scores.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand, value_parser};
 
 use crate::{
@@ -9,10 +11,11 @@ use crate::{
     model::{
         board::BoardSlug,
         metadata::Metadata,
-        score::{Accepted, Event, Outcome, Quarantined},
+        score::Event,
         user::{UserId, check_text},
     },
-    scoring,
+    rules::Accepted,
+    scoring::{self, write::Answer},
 };
 
 /// Subcommands of `centile score`.
@@ -76,11 +79,12 @@ fn text<const MAX: usize>(text: &str) -> Result<String, String> {
 }
 
 /// Formats the transaction and the player's resulting scores.
-fn text_of(accepted: &Accepted) -> String {
-    let Accepted { transaction_id, repeated, periods, .. } = accepted;
-    let repeated = if *repeated { " (repeated)" } else { "" };
-    let mut lines = vec![("transaction", format!("{transaction_id}{repeated}"))];
-    lines.extend(periods.iter().map(|(name, standing)| (name.as_str(), standing.score.to_string())));
+fn text_of(accepted: &Accepted, repeated: bool) -> String {
+    let repeated = if repeated { " (repeated)" } else { "" };
+    let mut lines = vec![("transaction", format!("{}{repeated}", accepted.transaction_id))];
+    let periods: BTreeMap<&str, i64> =
+        accepted.standings.iter().map(|standing| (standing.period.as_str(), standing.score)).collect();
+    lines.extend(periods.into_iter().map(|(period, score)| (period, score.to_string())));
     output::fields(&lines)
 }
 
@@ -88,18 +92,21 @@ fn text_of(accepted: &Accepted) -> String {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Submit { user_id, points, board, id, reason, tiebreak, metadata } => {
-            let event = Event { user_id, points, reason, id, tiebreak, metadata, ranks: false };
-            let outcome = with_instance(config, async |instance| {
+            let event = Event { user_id, points, reason, id, tiebreak, metadata, occurred_at: None };
+            let written = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
-                scoring::submit(&instance.writers, &instance.rankings, &board, vec![event]).await
+                let answers = scoring::submit(&instance.writers, &instance.rankings, &board, vec![event], false);
+                Ok((answers.await?.pop(), board))
             });
-            match outcome.await?.pop() {
-                Some(Outcome::Accepted(accepted)) => output::print(text_of(&accepted)),
-                Some(Outcome::Quarantined(Quarantined { quarantine_id, why, .. })) => {
-                    output::print(format!("event {quarantine_id} quarantined: {why}"))
+            match written.await? {
+                (Some(Ok(Answer::Accepted { accepted, repeated, .. })), _) => {
+                    output::print(text_of(&accepted, repeated))
                 }
-                Some(Outcome::Refused(error)) => Err(error),
-                None => Err(Error::Internal("missing outcome of an event".to_owned())),
+                (Some(Ok(Answer::Quarantined { quarantine_id, violation, .. })), board) => {
+                    output::print(format!("event {quarantine_id} quarantined: {}", violation.error(&board)))
+                }
+                (Some(Err(error)), _) => Err(error),
+                (None, _) => Err(Error::Internal("missing answer to an event".to_owned())),
             }
         }
         Command::Void { transaction_id, on: On { board, act } } => {

@@ -11,9 +11,8 @@ use crate::{
     import::record::{self, Record, shortened},
     model::{
         board::{Board, Ties},
-        metadata::Metadata,
-        score::TIEBREAKS,
-        user::{UserId, check_text},
+        score::{Event, TIEBREAKS},
+        user::check_text,
     },
     rules::{Refusal, Violation},
 };
@@ -23,23 +22,11 @@ const EARLIEST_SECONDS: i64 = 946_684_800;
 
 /// A score event from a file.
 #[derive(Debug)]
-pub(crate) struct Event {
-    /// The caller's own id of the player.
-    pub(crate) user_id: UserId,
+pub(crate) struct ImportedEvent {
     /// The player's name.
     pub(crate) name: Option<String>,
-    /// Points.
-    pub(crate) points: i64,
-    /// Time of the event; the time of writing, if absent.
-    pub(crate) occurred_at: Option<DateTime<Utc>>,
-    /// Reason of the event.
-    pub(crate) reason: Option<String>,
-    /// Id of the event in the file.
-    pub(crate) id: Option<String>,
-    /// Tiebreak, on boards with ties by tiebreak.
-    pub(crate) tiebreak: Option<i16>,
-    /// Metadata of the game.
-    pub(crate) metadata: Option<Metadata>,
+    /// The event.
+    pub(crate) event: Event,
 }
 
 /// A column of a CSV file, or a member of an NDJSON line.
@@ -79,7 +66,7 @@ fn raw<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'
     Ok(value.map(|value| Cow::Borrowed(value.get())))
 }
 
-impl Record for Event {
+impl Record for ImportedEvent {
     type Column = Column;
     type Rules = Board;
     /// `user_name` is the name in SQL views, whose rows can be imported too.
@@ -120,7 +107,7 @@ impl Record for Event {
 
 /// Refuses what the board or the database would refuse, before any player or period is created for
 /// it.
-fn checked(board: &Board, fields: Fields) -> Result<Event> {
+fn checked(board: &Board, fields: Fields) -> Result<ImportedEvent> {
     let missing = |field| Error::invalid(field, "is missing");
     let text = |field, value: Option<Cow<str>>, max_bytes| match value {
         Some(value) => check_text(field, &value, max_bytes).map(|()| Some(value.into_owned())),
@@ -139,16 +126,17 @@ fn checked(board: &Board, fields: Fields) -> Result<Event> {
         let small = i16::try_from(value).ok().filter(|value| TIEBREAKS.contains(value));
         small.ok_or_else(|| Refusal::TiebreakOutOfRange.error(board))
     });
-    Ok(Event {
+    let name = text("name", fields.name, 128)?;
+    let event = Event {
         user_id,
-        name: text("name", fields.name, 128)?,
         points,
         occurred_at: fields.occurred_at.map(|at| time(board, &at)).transpose()?,
         reason: text("reason", fields.reason, 256)?,
         id: text("id", fields.id, 128)?,
         tiebreak: tiebreak.transpose()?,
         metadata: fields.metadata.map(|text| text.parse()).transpose()?,
-    })
+    };
+    Ok(ImportedEvent { name, event })
 }
 
 fn whole(field: &str, text: &str) -> Result<i64> {

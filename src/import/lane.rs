@@ -10,13 +10,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     Error, Result,
-    import::{ImportedLine, Progress, Rejects, event::Event},
+    import::{ImportedLine, Progress, Rejects},
     maintenance::rebalance,
-    model::board::Board,
+    model::{board::Board, score::Event},
     rules::{EventSource, Refusal},
     scoring::{
         applier, lane_of,
-        write::{self, Answer, Submitted},
+        write::{self, Answer},
     },
     store::Store,
 };
@@ -78,7 +78,7 @@ impl Lanes {
     /// Returns `false` when a lane has failed; [`Self::finish`] then returns its error.
     pub(super) async fn take(&mut self, lines: Vec<ImportedLine>) -> Result<bool> {
         for line in lines {
-            let lane = lane_of(&line.record.user_id, &self.board)?;
+            let lane = lane_of(&line.record.event.user_id, &self.board)?;
             let Some((waiting, sender)) = self.queues.get_mut(&lane) else {
                 return Err(Error::Internal(format!("board {} has no lane {lane}", self.board.slug)));
             };
@@ -116,7 +116,7 @@ impl Shared {
             if lines.is_empty() {
                 continue;
             }
-            let events: Vec<Submitted> = lines.iter().map(|line| (&line.record).into()).collect();
+            let events: Vec<&Event> = lines.iter().map(|line| &line.record.event).collect();
             let written = {
                 let _permit = self.permits.acquire().await;
                 lane.write(&self.store, EventSource::Import, &events).await?
@@ -127,39 +127,25 @@ impl Shared {
     }
 
     /// Counts the outcomes of lines, and passes refused lines to the rejects.
-    fn record(&self, lines: &[ImportedLine], answers: &[Answer]) -> Result<()> {
+    fn record(&self, lines: &[ImportedLine], answers: &[Result<Answer, Refusal>]) -> Result<()> {
         let (mut accepted, mut repeats) = (0, 0);
         for (line, answer) in lines.iter().zip(answers) {
             let refusal = match answer {
-                Answer::Accepted { repeated: true, .. } => {
+                Ok(Answer::Accepted { repeated: true, .. }) => {
                     repeats += 1;
                     continue;
                 }
-                Answer::Accepted { .. } => {
+                Ok(Answer::Accepted { .. }) => {
                     accepted += 1;
                     continue;
                 }
                 // A live event has this id. Imported events never go to quarantine.
-                Answer::Quarantined { .. } => &Refusal::IdInQuarantine,
-                Answer::Refused(refusal) => refusal,
+                Ok(Answer::Quarantined { .. }) => &Refusal::IdInQuarantine,
+                Err(refusal) => refusal,
             };
             self.rejects.add(line.number, &line.raw, &refusal.error(&self.board), &self.progress)?;
         }
         self.progress.add_written(accepted, repeats);
         Ok(())
-    }
-}
-
-impl<'a> From<&'a Event> for Submitted<'a> {
-    fn from(event: &'a Event) -> Self {
-        Self {
-            user_id: event.user_id.as_str(),
-            points: event.points,
-            tiebreak: event.tiebreak,
-            reason: event.reason.as_deref(),
-            id: event.id.as_deref(),
-            at: event.occurred_at,
-            metadata: event.metadata.as_ref(),
-        }
     }
 }

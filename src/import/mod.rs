@@ -22,6 +22,7 @@ mod text;
 pub use progress::{Counts, Progress};
 pub use rejects::Rejects;
 
+pub(crate) use event::ImportedEvent;
 pub(crate) use friends::run as run_friends;
 pub(crate) use record::Record;
 pub(crate) use source::{EdgeFile, EventFile, RecordFile};
@@ -30,7 +31,7 @@ use std::sync::Arc;
 
 use crate::{
     Result,
-    import::{event::Event, lane::Lanes, prepare::Preparation},
+    import::{lane::Lanes, prepare::Preparation},
     model::{act::Actor, board::Board},
     rules::Refusal,
     store::Store,
@@ -53,7 +54,7 @@ pub struct Options {
 
 /// A line of the file that was parsed as a record.
 #[derive(Debug)]
-pub(crate) struct ImportedLine<R = Event> {
+pub(crate) struct ImportedLine<R = ImportedEvent> {
     /// Line number in the file, from 1; that of the first line if quotes span several.
     pub(crate) number: u64,
     /// The line as written in the file.

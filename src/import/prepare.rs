@@ -53,9 +53,9 @@ impl Preparation {
     /// Lines in the future create no player and no period.
     pub(super) async fn prepare(&mut self, lines: Vec<ImportedLine>) -> Result<(Vec<ImportedLine>, Vec<ImportedLine>)> {
         let now = self.store.now().await?;
-        let is_past = |line: &ImportedLine| line.record.occurred_at.is_none_or(|at| at <= now);
+        let is_past = |line: &ImportedLine| line.record.event.occurred_at.is_none_or(|at| at <= now);
         let (lines, future): (Vec<ImportedLine>, Vec<ImportedLine>) = lines.into_iter().partition(is_past);
-        let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.record.occurred_at).collect();
+        let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.record.event.occurred_at).collect();
         // In a separate transaction, before any other lock.
         self.create_months(&times).await?;
         self.open_periods(&times).await?;
@@ -122,7 +122,7 @@ impl Preparation {
         let mut names: HashMap<&str, Option<&str>> = HashMap::new();
         let mut last_names: HashMap<&str, &str> = HashMap::new();
         for line in lines {
-            let (id, name) = (line.record.user_id.as_str(), line.record.name.as_deref());
+            let (id, name) = (line.record.event.user_id.as_str(), line.record.name.as_deref());
             let first = names.entry(id).or_insert(name);
             *first = first.or(name);
             if let Some(name) = name.filter(|_| self.update_names) {

@@ -9,7 +9,7 @@ use crate::{
     import::{
         ImportedLine, Progress,
         edge::Edge,
-        event::Event,
+        event::ImportedEvent,
         progress::CountedReader,
         record::{self, Record},
         text::{Lines, Text},
@@ -27,7 +27,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 const QUEUED_CHUNKS: usize = 2;
 
 /// A file of score events.
-pub(crate) type EventFile = RecordFile<Event>;
+pub(crate) type EventFile = RecordFile<ImportedEvent>;
 
 /// A file of players and their friends.
 pub(crate) type EdgeFile = RecordFile<Edge>;

@@ -19,12 +19,12 @@ use crate::{
     model::{
         board::BoardSlug,
         metadata::Metadata,
-        score::{Event, Outcome, TIEBREAKS},
+        score::{Event, TIEBREAKS},
         user::{UserId, check_text},
     },
     queue::{Consumer, Field, Message, keep_trying},
     ranking::Rankings,
-    scoring::{self, writer::Writers},
+    scoring::{self, write::Answer, writer::Writers},
 };
 
 /// Shortest and longest pause before messages are written again after a failure.
@@ -120,26 +120,26 @@ impl<C: Consumer> Work<'_, '_, C> {
             let count = events.len();
             let submitted = async {
                 let board = boards::find(boards, slug).await?;
-                scoring::submit(writers, rankings, &board, events).await
+                scoring::submit(writers, rankings, &board, events, false).await
             };
-            let outcomes = submitted.await.unwrap_or_else(|error| vec![Outcome::Refused(error); count]);
+            let answers = submitted.await.unwrap_or_else(|error| vec![Err(error); count]);
             let mut pause = None;
             let mut later = Vec::new();
-            for ((message, event), outcome) in waiting.into_iter().zip(outcomes) {
-                let counter = match outcome {
-                    Outcome::Accepted(accepted) if accepted.repeated => &self.consumed.repeated,
-                    Outcome::Accepted(_) => &self.consumed.accepted,
-                    Outcome::Quarantined(_) => &self.consumed.quarantined,
-                    Outcome::Refused(Error::Unavailable { message: cause, retry_after, .. }) => {
+            for ((message, event), answer) in waiting.into_iter().zip(answers) {
+                let counter = match answer {
+                    Ok(Answer::Accepted { repeated: true, .. }) => &self.consumed.repeated,
+                    Ok(Answer::Accepted { .. }) => &self.consumed.accepted,
+                    Ok(Answer::Quarantined { .. }) => &self.consumed.quarantined,
+                    Err(Error::Unavailable { message: cause, retry_after, .. }) => {
                         pause = Some((cause, retry_after.clamp(PAUSES.0, PAUSES.1)));
                         later.push((message, event));
                         continue;
                     }
                     // A fault of this program or of the database, rather than of the message.
-                    Outcome::Refused(Error::Internal(cause)) => {
+                    Err(Error::Internal(cause)) => {
                         return Err(Error::Internal(format!("message {} cannot be written: {cause}", message.id)));
                     }
-                    Outcome::Refused(error) => {
+                    Err(error) => {
                         self.reject(&message, &error).await?;
                         continue;
                     }
@@ -196,7 +196,7 @@ fn parse(fields: &[Field], board: &BoardSlug, fallback: impl FnOnce() -> String)
         id: Some(text("event_id", take("event_id"), 128)?.unwrap_or_else(fallback)),
         tiebreak: tiebreak.transpose()?,
         metadata: take("metadata").map(str::parse::<Metadata>).transpose()?,
-        ranks: false,
+        occurred_at: None,
     };
     match named.keys().next() {
         Some(name) => Err(Error::invalid(*name, "is not a field of an event")),

@@ -6,12 +6,11 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
     model::{
-        board::{OnViolation, Order, Ties},
-        metadata::Metadata,
-        score::TIEBREAKS,
+        board::{OnViolation, Ties},
+        score::{Event, TIEBREAKS},
     },
     rules::{
-        entry::{Entry, ScoredEvent, rank_key},
+        entry::{Entry, ScoredEvent},
         facts::{Content, Facts, KnownAnswer, KnownEvent, Standing},
         limits::{Tally, out_of_bounds},
         refusal::{Refusal, Violation},
@@ -19,29 +18,12 @@ use crate::{
 };
 
 /// An event to decide.
-#[derive(Debug, Clone)]
-pub(crate) struct Pending {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending<'a> {
     /// Index of the player in [`Facts::players`].
     pub(crate) player: usize,
-    /// Points earned (`sum`), or the score itself (`best`, `latest`).
-    pub(crate) points: i64,
-    /// Tiebreak, on `tiebreak` boards.
-    pub(crate) tiebreak: Option<i16>,
-    /// Reason given by the caller.
-    pub(crate) reason: Option<String>,
-    /// The caller's id of the event.
-    pub(crate) id: Option<String>,
-    /// Time of an imported event.
-    pub(crate) at: Option<DateTime<Utc>>,
-    /// Metadata of the game.
-    pub(crate) metadata: Option<Metadata>,
-}
-
-impl Pending {
-    /// Returns the points, negated where smaller scores are better.
-    pub(crate) fn rank_key(&self, order: Order) -> Option<i64> {
-        rank_key(self.points, order)
-    }
+    /// The event.
+    pub(crate) event: &'a Event,
 }
 
 /// Origin of events.
@@ -149,7 +131,7 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
 struct Batch<'a> {
     facts: &'a Facts,
     source: EventSource,
-    events: &'a [Pending],
+    events: &'a [Pending<'a>],
     /// Index of the first event with each id that was not refused.
     holders: HashMap<(usize, &'a str), usize>,
     tallies: HashMap<usize, Tally>,
@@ -164,20 +146,20 @@ struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     fn decide(&mut self, index: usize) -> Decided {
-        let (facts, event) = (self.facts, &self.events[index]);
-        let at = event.at.unwrap_or(facts.at);
-        let key = event.id.as_deref().map(|id| (event.player, id));
-        if let Some(known) = event.id.clone().and_then(|id| facts.known.get(&(event.player, id))) {
+        let (facts, Pending { player, event }) = (self.facts, self.events[index]);
+        let at = event.occurred_at.unwrap_or(facts.at);
+        let key = event.id.as_deref().map(|id| (player, id));
+        if let Some(known) = event.id.clone().and_then(|id| facts.known.get(&(player, id))) {
             return repetition(known, event);
         }
-        if let Err(refusal) = self.check(event, at) {
+        if let Err(refusal) = self.check(player, event, at) {
             return Decided::Refused(refusal);
         }
         if let Some(holder) = key.and_then(|key| self.holders.get(&key).copied()) {
-            let is_same = has_content(event, &content(&self.events[holder], facts.at));
+            let is_same = has_content(event, &content(self.events[holder].event, facts.at));
             return if is_same { Decided::Repeats(holder) } else { Decided::Refused(Refusal::IdConflict) };
         }
-        let decided = self.judge(event, at);
+        let decided = self.judge(player, event, at);
         if let (Some(key), Decided::Accepted { .. } | Decided::Quarantined(_)) = (key, &decided) {
             self.holders.insert(key, index);
         }
@@ -185,9 +167,9 @@ impl<'a> Batch<'a> {
     }
 
     /// Checks an event independently of others.
-    fn check(&self, event: &Pending, at: DateTime<Utc>) -> Result<(), Refusal> {
+    fn check(&self, player: usize, event: &Event, at: DateTime<Utc>) -> Result<(), Refusal> {
         let rules = &self.facts.rules;
-        let player = &self.facts.players[event.player];
+        let player = &self.facts.players[player];
         if player.id.is_none() {
             return Err(Refusal::UnknownUser);
         }
@@ -206,7 +188,7 @@ impl<'a> Batch<'a> {
         if event.tiebreak.is_some_and(|tiebreak| !TIEBREAKS.contains(&tiebreak)) {
             return Err(Refusal::TiebreakOutOfRange);
         }
-        if event.at.is_some_and(|at| at > self.facts.now) {
+        if event.occurred_at.is_some_and(|at| at > self.facts.now) {
             return Err(Refusal::TimeInFuture);
         }
         if !(first_day(2_000)..=first_day(2_071)).contains(&at) {
@@ -221,12 +203,12 @@ impl<'a> Batch<'a> {
     }
 
     /// Applies the rules against cheating, then folds the event into the player's entries.
-    fn judge(&mut self, event: &Pending, at: DateTime<Utc>) -> Decided {
+    fn judge(&mut self, player: usize, event: &Event, at: DateTime<Utc>) -> Decided {
         let facts = self.facts;
         if self.source == EventSource::Live && facts.rules.need_history() {
             let quarantines = self.quarantines();
-            let tally = self.tallies.entry(event.player).or_insert_with(|| Tally::new(facts, event.player));
-            if let Some(violation) = tally.broken(facts, event) {
+            let tally = self.tallies.entry(player).or_insert_with(|| Tally::new(facts, player));
+            if let Some(violation) = tally.broken(facts, event.points) {
                 return if quarantines && tally.quarantine() {
                     Decided::Quarantined(violation)
                 } else {
@@ -234,21 +216,21 @@ impl<'a> Batch<'a> {
                 };
             }
         }
-        let standings = match self.fold(event, at) {
+        let standings = match self.fold(player, event, at) {
             Ok(standings) => standings,
             Err(refusal) => return Decided::Refused(refusal),
         };
-        if let Some(tally) = self.tallies.get_mut(&event.player) {
+        if let Some(tally) = self.tallies.get_mut(&player) {
             tally.accept(&facts.rules, event.points);
         }
         Decided::Accepted { at, standings }
     }
 
     /// Folds an event into the player's entries: in all periods that hold it, or in none.
-    fn fold(&mut self, event: &Pending, at: DateTime<Utc>) -> Result<Vec<Standing>, Refusal> {
+    fn fold(&mut self, index: usize, event: &Event, at: DateTime<Utc>) -> Result<Vec<Standing>, Refusal> {
         let facts: &'a Facts = self.facts;
         let Facts { rules, periods, players, .. } = facts;
-        let player = &players[event.player];
+        let player = &players[index];
         let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or_default(), at };
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
@@ -264,17 +246,17 @@ impl<'a> Batch<'a> {
                 continue;
             }
             if period.filled_to.is_some_and(|last| player.id > Some(last)) {
-                self.unfilled.insert(event.player);
+                self.unfilled.insert(index);
                 continue;
             }
-            let entry = (event.player, period.id);
+            let entry = (index, period.id);
             let was = self.entries.get(&entry).or_else(|| player.entries.get(&period.id)).copied();
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
             after.push((entry, now));
-            rankings.push(((ranking_id, event.player), period.id));
+            rankings.push(((ranking_id, index), period.id));
             for segment in player.segments.until(period.ends_at) {
                 match period.segments.get(segment) {
-                    Some(ranking) => rankings.push(((ranking.ok_or(Refusal::PeriodClosed)?, event.player), period.id)),
+                    Some(ranking) => rankings.push(((ranking.ok_or(Refusal::PeriodClosed)?, index), period.id)),
                     None => missing_segments.push((period.id, segment)),
                 }
             }
@@ -299,7 +281,7 @@ impl<'a> Batch<'a> {
 }
 
 /// Returns the decision on an event with a known id.
-fn repetition(known: &KnownEvent, event: &Pending) -> Decided {
+fn repetition(known: &KnownEvent, event: &Event) -> Decided {
     if has_content(event, &known.content) {
         Decided::Known(known.answer.clone())
     } else {
@@ -307,23 +289,23 @@ fn repetition(known: &KnownEvent, event: &Pending) -> Decided {
     }
 }
 
-fn content(event: &Pending, at: DateTime<Utc>) -> Content {
+fn content(event: &Event, at: DateTime<Utc>) -> Content {
     Content {
         points: event.points,
         tiebreak: event.tiebreak,
         reason: event.reason.clone(),
-        at: event.at.unwrap_or(at),
+        at: event.occurred_at.unwrap_or(at),
         metadata: event.metadata.clone(),
     }
 }
 
 /// Returns whether an event has this content. An event without a time matches any time.
-fn has_content(event: &Pending, known: &Content) -> bool {
+fn has_content(event: &Event, known: &Content) -> bool {
     event.points == known.points
         && event.tiebreak == known.tiebreak
         && event.reason == known.reason
         && event.metadata == known.metadata
-        && event.at.is_none_or(|at| at == known.at)
+        && event.occurred_at.is_none_or(|at| at == known.at)
 }
 
 /// Returns the first instant of a year, UTC.

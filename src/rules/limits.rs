@@ -3,7 +3,6 @@
 use crate::{
     model::board::Mode,
     rules::{
-        decide::Pending,
         entry::rank_key,
         facts::{Facts, Gain, Rules},
         refusal::{Rule, Violation},
@@ -45,22 +44,22 @@ impl Tally {
         Self { recent: history.recent, waiting: history.waiting, first: None, gains: limited.collect() }
     }
 
-    /// Returns the first rule that an event breaks.
+    /// Returns the first rule that an event with these points breaks.
     ///
     /// On `sum` boards a player's gain in a period is the sum of points won in it. Losses do not
     /// reduce it. On `best` and `latest` boards the gain is the improvement over the player's score
     /// at the start of the period. Without one, it is the improvement over the first score in it.
     /// On `best` boards a score that is no better than the player's best in the period is no gain.
-    pub(crate) fn broken(&self, facts: &Facts, event: &Pending) -> Option<Violation> {
+    pub(crate) fn broken(&self, facts: &Facts, points: i64) -> Option<Violation> {
         let rules = &facts.rules;
         let broken = |rule, detail| Some(Violation { rule, detail });
-        if let Some(violation) = out_of_bounds(rules, event.points) {
+        if let Some(violation) = out_of_bounds(rules, points) {
             return Some(violation);
         }
         if let Some(most) = rules.events_per_minute.filter(|most| self.recent >= *most) {
             return broken(Rule::TooManyEvents, format!("{most} events in 60 seconds"));
         }
-        let key = rank_key(event.points, rules.order)?;
+        let key = rank_key(points, rules.order)?;
         self.gains.iter().find_map(|gain| {
             let gained = gain.after(rules, key, self.first)?;
             let period = &facts.periods[gain.period].name;

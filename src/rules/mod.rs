@@ -12,7 +12,7 @@ mod refusal;
 mod tests;
 
 pub(crate) use decide::{Decided, Decisions, EventSource, Missing, Pending, decide};
-pub(crate) use entry::{Entry, reached_at};
+pub(crate) use entry::{Entry, rank_key, reached_at};
 pub(crate) use facts::{
     Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, SegmentChange, Standing,
 };

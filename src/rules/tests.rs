@@ -4,7 +4,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use crate::{
-    model::board::{Mode, OnViolation, Order, PeriodKind, Ties},
+    model::{
+        board::{Mode, OnViolation, Order, PeriodKind, Ties},
+        score::Event,
+    },
     rules::{
         decide::{Change, Decided, EventSource, Missing, Pending, decide},
         entry::{Entry, ScoredEvent, reached_at, tie_key},
@@ -12,6 +15,9 @@ use crate::{
         refusal::{Refusal, Rule},
     },
 };
+
+/// An event, with the index of its player.
+type Of = (usize, Event);
 
 fn time(seconds: i64) -> DateTime<Utc> {
     // A Wednesday.
@@ -54,15 +60,24 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
     }
 }
 
-fn event(player: usize, points: i64) -> Pending {
-    Pending { player, points, tiebreak: None, reason: None, id: None, at: None, metadata: None }
+fn event(player: usize, points: i64) -> Of {
+    (player, of(points))
 }
 
-fn outcomes(facts: &Facts, events: &[Pending]) -> Vec<Decided> {
-    decide(facts, EventSource::Live, events).map(|decisions| decisions.events).unwrap_or_default()
+fn of(points: i64) -> Event {
+    let user_id = "a".parse().unwrap_or_else(|error| panic!("{error}"));
+    Event { user_id, points, tiebreak: None, reason: None, id: None, occurred_at: None, metadata: None }
 }
 
-fn refusals(facts: &Facts, events: &[Pending]) -> Vec<Option<Refusal>> {
+fn pending(events: &[Of]) -> Vec<Pending<'_>> {
+    events.iter().map(|(player, event)| Pending { player: *player, event }).collect()
+}
+
+fn outcomes(facts: &Facts, events: &[Of]) -> Vec<Decided> {
+    decide(facts, EventSource::Live, &pending(events)).map(|decisions| decisions.events).unwrap_or_default()
+}
+
+fn refusals(facts: &Facts, events: &[Of]) -> Vec<Option<Refusal>> {
     let refusal = |decided| match decided {
         Decided::Refused(refusal) => Some(refusal),
         _ => None,
@@ -110,28 +125,29 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
         facts.players[2].resets = vec![time(-700), time(100)];
         let mut counted: BTreeMap<(i64, usize), Vec<ScoredEvent>> = BTreeMap::new();
         for _ in 0..random.random_range(1..5) {
-            let events: Vec<Pending> = (0..random.random_range(1..8))
-                .map(|_| Pending {
-                    points: random.random_range(-2..3),
-                    tiebreak: (mode != Mode::Sum && random.random()).then(|| random.random_range(-2..3)),
-                    at: random.random::<bool>().then(|| time(random.random_range(-1_000..1_000))),
-                    ..event(random.random_range(0..3), 0)
+            let events: Vec<Of> = (0..random.random_range(1..8))
+                .map(|_| {
+                    let scored = Event {
+                        tiebreak: (mode != Mode::Sum && random.random()).then(|| random.random_range(-2..3)),
+                        occurred_at: random.random::<bool>().then(|| time(random.random_range(-1_000..1_000))),
+                        ..of(random.random_range(-2..3))
+                    };
+                    (random.random_range(0..3), scored)
                 })
                 .collect();
             let decisions =
-                decide(&facts, EventSource::Import, &events).unwrap_or_else(|missing| panic!("{missing:?}"));
-            for one in &events {
+                decide(&facts, EventSource::Import, &pending(&events)).unwrap_or_else(|missing| panic!("{missing:?}"));
+            for (player, event) in &events {
                 let scored = ScoredEvent {
-                    points: one.points,
-                    tiebreak: one.tiebreak.unwrap_or_default(),
-                    at: one.at.unwrap_or(facts.at),
+                    points: event.points,
+                    tiebreak: event.tiebreak.unwrap_or_default(),
+                    at: event.occurred_at.unwrap_or(facts.at),
                 };
                 for (period, from, until) in [(1, -1_000_000, 1_000_000), (2, -500, 500_000)] {
                     let holds = time(from) <= scored.at && scored.at < time(until);
-                    let last_reset =
-                        facts.players[one.player].resets.iter().filter(|reset| **reset >= time(from)).max();
+                    let last_reset = facts.players[*player].resets.iter().filter(|reset| **reset >= time(from)).max();
                     if holds && last_reset.is_none_or(|reset| scored.at >= *reset) {
-                        counted.entry((period, one.player)).or_default().push(scored);
+                        counted.entry((period, *player)).or_default().push(scored);
                     }
                 }
             }
@@ -187,9 +203,9 @@ fn a_bad_event_is_refused_alone() {
             event(3, 5),
             event(3, 1),
             event(0, -1_001),
-            Pending { tiebreak: Some(1), ..event(0, 1) },
-            Pending { at: Some(time(1_001)), ..event(0, 1) },
-            Pending { at: Some(time(-800_000_000)), ..event(0, 1) },
+            (0, Event { tiebreak: Some(1), ..of(1) }),
+            (0, Event { occurred_at: Some(time(1_001)), ..of(1) }),
+            (0, Event { occurred_at: Some(time(-800_000_000)), ..of(1) }),
         ],
     );
     let kinds: Vec<_> = refusals.iter().map(Option::as_ref).collect();
@@ -226,8 +242,8 @@ fn an_event_counts_in_all_its_periods_or_in_none() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     facts.periods[1].ranking_id = None;
     assert_eq!(refusals(&facts, &[event(0, 1)]), [Some(Refusal::PeriodClosed)]);
-    let before_the_week = Pending { at: Some(time(-600)), ..event(0, 1) };
-    let missing = decide(&facts, EventSource::Import, &[before_the_week]).err();
+    let before_the_week = (0, Event { occurred_at: Some(time(-600)), ..of(1) });
+    let missing = decide(&facts, EventSource::Import, &pending(&[before_the_week])).err();
     assert_eq!(missing, Some(Missing::Periods(vec![time(-600)])));
 }
 
@@ -239,10 +255,8 @@ fn an_id_makes_an_event_count_once() {
         answer: KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }),
     };
     facts.known.insert((0, "old".to_owned()), known(5, time(3)));
-    let with = |player, points, id: &str, reason: Option<&str>| Pending {
-        id: Some(id.to_owned()),
-        reason: reason.map(ToOwned::to_owned),
-        ..event(player, points)
+    let with = |player, points, id: &str, reason: Option<&str>| {
+        (player, Event { id: Some(id.to_owned()), reason: reason.map(ToOwned::to_owned), ..of(points) })
     };
     let decided = outcomes(
         &facts,
@@ -267,8 +281,8 @@ fn an_id_makes_an_event_count_once() {
     assert_eq!(decided[5], Decided::Repeats(4));
     assert_eq!(decided[6], Decided::Refused(Refusal::IdConflict));
     // An imported event repeats one with the same time.
-    let at = |seconds| Pending { at: Some(time(seconds)), ..with(0, 5, "old", Some("won")) };
-    let decided = decide(&facts, EventSource::Import, &[at(3), at(4)]).map(|decisions| decisions.events);
+    let at = |seconds| (0, Event { occurred_at: Some(time(seconds)), ..with(0, 5, "old", Some("won")).1 });
+    let decided = decide(&facts, EventSource::Import, &pending(&[at(3), at(4)])).map(|decisions| decisions.events);
     assert!(
         matches!(decided.as_deref(), Ok([Decided::Known(_), Decided::Refused(Refusal::IdConflict)])),
         "{decided:?}"
@@ -278,7 +292,7 @@ fn an_id_makes_an_event_count_once() {
 #[test]
 fn gains_and_events_per_minute_are_limited() {
     let broken = |facts: &Facts, points: &[i64]| {
-        let events: Vec<Pending> = points.iter().map(|points| event(0, *points)).collect();
+        let events: Vec<Of> = points.iter().map(|points| event(0, *points)).collect();
         let rule = |refusal: Option<Refusal>| match refusal {
             Some(Refusal::Broken(violation)) => Some(violation.detail),
             _ => None,
@@ -334,7 +348,9 @@ fn a_sum_that_no_key_can_hold_is_refused() {
 fn an_event_that_changes_no_entry_makes_no_change() {
     let mut facts = facts(Mode::Best, Order::Desc, 1);
     let changes = |facts: &Facts, points| {
-        decide(facts, EventSource::Live, &[event(0, points)]).map(|decisions| decisions.changes).unwrap_or_default()
+        decide(facts, EventSource::Live, &pending(&[event(0, points)]))
+            .map(|decisions| decisions.changes)
+            .unwrap_or_default()
     };
     let first = changes(&facts, 5);
     facts.players[0].entries = first.iter().map(|change| (change.ranking_id - 10, change.now)).collect();
@@ -347,20 +363,21 @@ fn an_event_that_changes_no_entry_makes_no_change() {
 fn an_event_in_quarantine_is_repeated_not_quarantined_twice() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     facts.rules.on_violation = OnViolation::Quarantine;
-    let far = Pending { id: Some("a".to_owned()), ..event(0, 2_000) };
+    let far = (0, Event { id: Some("a".to_owned()), ..of(2_000) });
     facts.rules.events_per_minute = Some(10);
     let decided = outcomes(&facts, &[far.clone(), far.clone()]);
     assert!(matches!(decided[..], [Decided::Quarantined(_), Decided::Repeats(0)]), "{decided:?}");
     // No ledger can store this number, so it is refused, and so are imports.
     assert!(refusals(&facts, &[event(0, i64::MIN)])[0].is_some());
-    let imported = decide(&facts, EventSource::Import, &[far]).map(|decisions| decisions.events).unwrap_or_default();
+    let imported =
+        decide(&facts, EventSource::Import, &pending(&[far])).map(|decisions| decisions.events).unwrap_or_default();
     assert!(matches!(imported[..], [Decided::Refused(Refusal::Broken(_))]), "{imported:?}");
 }
 
 #[test]
 fn an_id_with_another_tiebreak_is_a_conflict() {
     let facts = facts(Mode::Best, Order::Desc, 1);
-    let of = |tiebreak| Pending { tiebreak, id: Some("a".to_owned()), ..event(0, 1) };
+    let of = |tiebreak| (0, Event { tiebreak, id: Some("a".to_owned()), ..of(1) });
     assert_eq!(
         refusals(&facts, &[of(Some(1)), of(Some(2)), of(None)]),
         [None, Some(Refusal::IdConflict), Some(Refusal::IdConflict)]
@@ -370,7 +387,7 @@ fn an_id_with_another_tiebreak_is_a_conflict() {
 #[test]
 fn tiebreaks_have_12_bits() {
     let facts = facts(Mode::Best, Order::Desc, 1);
-    let of = |tiebreak| refusals(&facts, &[Pending { tiebreak: Some(tiebreak), ..event(0, 1) }]).remove(0);
+    let of = |tiebreak| refusals(&facts, &[(0, Event { tiebreak: Some(tiebreak), ..of(1) })]).remove(0);
     let outside = Some(Refusal::TiebreakOutOfRange);
     assert_eq!([-2_049, -2_048, 2_047, 2_048].map(of), [outside.clone(), None, None, outside]);
 }
@@ -381,8 +398,8 @@ fn an_import_may_not_come_from_the_future_of_the_clock() {
     // The lane's last event is ahead of the clock.
     facts.at = facts.now + TimeDelta::seconds(100);
     let of = |seconds| {
-        let events = [Pending { at: Some(time(seconds)), ..event(0, 1) }];
-        decide(&facts, EventSource::Import, &events).map(|decisions| decisions.events).unwrap_or_default()
+        let events = [(0, Event { occurred_at: Some(time(seconds)), ..of(1) })];
+        decide(&facts, EventSource::Import, &pending(&events)).map(|decisions| decisions.events).unwrap_or_default()
     };
     assert!(matches!(of(1_000)[..], [Decided::Accepted { .. }]));
     assert_eq!(of(1_050), [Decided::Refused(Refusal::TimeInFuture)]);
@@ -395,9 +412,10 @@ fn a_reset_counts_in_its_own_period_from_its_own_time_on() {
     facts.rules.periods = vec![PeriodKind::AllTime];
     facts.players[0].resets = vec![time(600)];
     let rankings = |facts: &Facts, seconds| {
-        let events = [Pending { at: Some(time(seconds)), ..event(0, 1) }];
-        let changes =
-            decide(facts, EventSource::Import, &events).map(|decisions| decisions.changes).unwrap_or_default();
+        let events = [(0, Event { occurred_at: Some(time(seconds)), ..of(1) })];
+        let changes = decide(facts, EventSource::Import, &pending(&events))
+            .map(|decisions| decisions.changes)
+            .unwrap_or_default();
         changes.iter().map(|change| change.ranking_id).collect::<Vec<_>>()
     };
     assert_eq!(rankings(&facts, 400), [12], "a later reset does not concern the ended week");
@@ -409,7 +427,7 @@ fn a_reset_counts_in_its_own_period_from_its_own_time_on() {
 fn a_season_does_not_stand_in_for_a_missing_period() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     facts.periods[1].kind = PeriodKind::Season;
-    let missing = decide(&facts, EventSource::Live, &[event(0, 1)]).err();
+    let missing = decide(&facts, EventSource::Live, &pending(&[event(0, 1)])).err();
     assert_eq!(missing, Some(Missing::Periods(vec![facts.at])));
 }
 
@@ -447,11 +465,11 @@ fn segments_get_the_entries_of_their_whole_periods() {
     facts.players[1].segments.changes.insert("country:DE".into(), vec![(None, true)]);
     let events = [event(0, 5), event(1, 7), event(0, 1)];
     let missing = vec![(1, "country:DE".to_owned()), (2, "country:DE".to_owned())];
-    assert_eq!(decide(&facts, EventSource::Live, &events).err(), Some(Missing::Segments(missing)));
+    assert_eq!(decide(&facts, EventSource::Live, &pending(&events)).err(), Some(Missing::Segments(missing)));
 
     facts.periods[0].segments.insert("country:DE".into(), Some(31));
     facts.periods[1].segments.insert("country:DE".into(), Some(32));
-    let decisions = decide(&facts, EventSource::Live, &events).ok();
+    let decisions = decide(&facts, EventSource::Live, &pending(&events)).ok();
     let changes = decisions.as_ref().map(|decisions| decisions.changes.clone()).unwrap_or_default();
     let of = |ranking, player| changes.iter().find(|one| (one.ranking_id, one.player) == (ranking, player)).copied();
     let copied = |whole, segment, player| {
@@ -489,7 +507,7 @@ fn a_window_counts_only_events_of_players_already_filled() {
         ..facts.periods[1].clone()
     };
     facts.periods.push(window);
-    let decisions = decide(&facts, EventSource::Live, &[event(0, 5), event(1, 7)]).ok();
+    let decisions = decide(&facts, EventSource::Live, &pending(&[event(0, 5), event(1, 7)])).ok();
     let decisions = decisions.unwrap_or_else(|| panic!("all periods exist"));
     let changed: Vec<_> = decisions.changes.iter().map(|change| (change.ranking_id, change.player)).collect();
     assert_eq!(changed, [(11, 0), (11, 1), (12, 0), (12, 1), (13, 0)]);

@@ -17,12 +17,11 @@ use crate::{
     model::{
         act::Act,
         board::{Board, BoardSlug, Mode},
-        rank::{RankChange, Tiering},
-        score::{Accepted, Event, HistoryRow, NewStanding, Outcome, Quarantined},
+        score::{Event, HistoryRow},
         user::{UserId, lane_hash},
     },
     ranking::{self, Rankings},
-    rules::Standing,
+    rules::{Refusal, Standing},
     scoring::{
         write::Answer,
         writer::{Admission, Writers},
@@ -49,16 +48,23 @@ fn count_refused(_: &Error) {
     telemetry::count_refused("scores");
 }
 
-/// Writes events, and returns after the commit with one outcome for each, in their order.
+/// Writes events, and returns after the commit with one answer for each, in their order.
+/// `wants_ranks` asks for new and previous ranks.
 ///
 /// Returns [`Error::Unavailable`] when all of them would wait too long.
-pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, events: Vec<Event>) -> Result<Vec<Outcome>> {
+pub async fn submit(
+    writers: &Writers,
+    rankings: &Rankings,
+    board: &Board,
+    events: Vec<Event>,
+    wants_ranks: bool,
+) -> Result<Vec<Result<Answer>>> {
     if board.mode == Mode::Combined {
         let message = format!("board {} is computed from other boards: write to those", board.slug);
         return Err(Error::conflict(Code::BoardCombined, message));
     }
     writers.check(board).inspect_err(count_refused)?;
-    let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
+    let mut answers: Vec<Option<Result<_>>> = events.iter().map(|_| None).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (index, event) in events.into_iter().enumerate() {
         let (indexes, events) = by_lane.entry(lane_of(&event.user_id, board)?).or_default();
@@ -71,43 +77,40 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
         waiting.push((indexes, writers.submit(board, lane, events)));
     }
     // A full lane refuses only its own events: other lanes may have committed theirs.
-    let mut outcomes: Vec<Option<Result<Answer>>> = ranks_wanted.iter().map(|_| None).collect();
-    for (indexes, answer) in waiting {
-        let answer = match answer {
-            Ok(answer) => answer.await,
+    for (indexes, written) in waiting {
+        let written = match written {
+            Ok(written) => written.await,
             Err(error) => Err(error),
         };
-        match answer {
-            Ok(answers) => {
-                for (index, one) in indexes.into_iter().zip(answers) {
-                    outcomes[index] = Some(Ok(one));
+        match written {
+            Ok(of_lane) => {
+                for (index, answer) in indexes.into_iter().zip(of_lane) {
+                    answers[index] = Some(Ok(answer));
                 }
             }
             Err(error) => {
                 for index in indexes {
-                    outcomes[index] = Some(Err(error.clone()));
+                    answers[index] = Some(Err(error.clone()));
                 }
             }
         }
     }
-    let outcomes: Vec<Result<Answer>> =
-        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err(Error::outcome_unknown()))).collect();
+    let answers: Vec<Result<_>> =
+        answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(Error::outcome_unknown()))).collect();
     // Different errors stay with their events: after one of them, a retry may be safe, after another not.
-    if let Some(Err(error)) = outcomes.first()
-        && outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(|other| other.code() == error.code()))
+    if let Some(Err(error)) = answers.first()
+        && answers.iter().all(|answer| answer.as_ref().is_err_and(|other| other.code() == error.code()))
     {
         return Err(error.clone());
     }
-    // The events are committed, so a failure to read ranks only leaves the ranks out.
-    let ranks = ranks_after(rankings, board, &outcomes, &ranks_wanted).await.unwrap_or_else(|error| {
+    let refused = |refusal: Refusal| refusal.error(board);
+    let mut answers: Vec<Result<Answer>> =
+        answers.into_iter().map(|answer| answer.and_then(|answer| answer.map_err(refused))).collect();
+    if wants_ranks && let Err(error) = add_ranks(rankings, board, &mut answers).await {
+        // The events are committed, so a failure to read ranks only leaves the ranks out.
         tracing::warn!(%error, "could not read ranks after a commit");
-        vec![Vec::new(); outcomes.len()]
-    });
-    Ok(outcomes
-        .into_iter()
-        .zip(ranks)
-        .map(|(answer, ranks)| answer.map_or_else(Outcome::Refused, |answer| outcome(board, answer, &ranks)))
-        .collect())
+    }
+    Ok(answers)
 }
 
 /// Returns the lane of a player.
@@ -117,51 +120,23 @@ pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
         .ok_or_else(|| Error::Internal(format!("board {} has {} lanes", board.slug, board.lanes)))
 }
 
-/// Reads new and previous ranks after the commit, for the events that want them, by event and
-/// period.
-async fn ranks_after(
-    rankings: &Rankings,
-    board: &Board,
-    outcomes: &[Result<Answer>],
-    wanted: &[bool],
-) -> Result<Vec<Vec<RankChange>>> {
-    let standings_of = |index: usize| match &outcomes[index] {
-        Ok(Answer::Accepted { accepted, .. }) if wanted[index] => &accepted.standings[..],
-        _ => &[],
-    };
-    let standings: Vec<&Standing> = (0..outcomes.len()).flat_map(standings_of).collect();
-    if standings.is_empty() {
-        return Ok(vec![Vec::new(); outcomes.len()]);
-    }
-    let mut ranks = ranking::rank_changes(rankings, board, &standings).await?.into_iter();
-    Ok((0..outcomes.len()).map(|index| ranks.by_ref().take(standings_of(index).len()).collect()).collect())
-}
-
-/// Builds the outcome that the caller of an event receives.
-fn outcome(board: &Board, answer: Answer, ranks: &[RankChange]) -> Outcome {
-    let (accepted, repeated) = match answer {
-        Answer::Accepted { accepted, repeated } => (accepted, repeated),
-        Answer::Quarantined { quarantine_id, violation, repeated } => {
-            let error = violation.error(board);
-            let (rule, why) = (error.code(), error.to_string());
-            return Outcome::Quarantined(Quarantined { quarantine_id, rule, why, repeated });
-        }
-        Answer::Refused(refusal) => return Outcome::Refused(refusal.error(board)),
-    };
-    let ranks = ranks.iter().copied().map(Some).chain(std::iter::repeat(None));
-    let periods = accepted.standings.into_iter().zip(ranks).map(|(standing, ranks)| {
-        let RankChange { rank, previous_rank, score, players } = ranks.unwrap_or_default();
-        let known = rank.zip(score).zip(players);
-        let tier = known.and_then(|((rank, score), players)| Tiering::open(board, players).tier(score, rank));
-        let tier = tier.map(|tier| tier.map(ToOwned::to_owned));
-        (standing.period, NewStanding { score: standing.score, rank, previous_rank, tier })
+/// Adds the ranks after the commit to the answers.
+async fn add_ranks(rankings: &Rankings, board: &Board, answers: &mut [Result<Answer>]) -> Result<()> {
+    let accepted = answers.iter().filter_map(|answer| match answer {
+        Ok(Answer::Accepted { accepted, .. }) => Some(&accepted.standings),
+        _ => None,
     });
-    Outcome::Accepted(Accepted {
-        transaction_id: accepted.transaction_id,
-        occurred_at: accepted.at,
-        repeated,
-        periods: periods.collect(),
-    })
+    let standings: Vec<&Standing> = accepted.flatten().collect();
+    if standings.is_empty() {
+        return Ok(());
+    }
+    let mut changes = ranking::rank_changes(rankings, board, &standings).await?.into_iter();
+    for answer in answers {
+        if let Ok(Answer::Accepted { accepted, ranks, .. }) = answer {
+            ranks.extend(changes.by_ref().take(accepted.standings.len()));
+        }
+    }
+    Ok(())
 }
 
 /// Voids one score transaction in the periods that are still open.

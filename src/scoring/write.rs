@@ -3,11 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use chrono::{DateTime, Utc};
-
 use crate::{
     Code, Error, Result,
-    model::metadata::Metadata,
+    model::{rank::RankChange, score::Event},
     rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
     store::{
         Store,
@@ -22,35 +20,16 @@ const MAX_ATTEMPTS: usize = 10;
 /// import first applies the batches.
 const MAX_UNAPPLIED_SECONDS: f64 = 30.0;
 
-/// An event as the caller submitted it.
-#[derive(Debug, Clone, Copy)]
-pub struct Submitted<'a> {
-    /// The caller's own id of the player.
-    pub user_id: &'a str,
-    /// Points.
-    pub points: i64,
-    /// Tiebreak.
-    pub tiebreak: Option<i16>,
-    /// Reason.
-    pub reason: Option<&'a str>,
-    /// The caller's id of the event.
-    pub id: Option<&'a str>,
-    /// Time of an imported event; `None` for a live event.
-    pub at: Option<DateTime<Utc>>,
-    /// Metadata of the game.
-    pub metadata: Option<&'a Metadata>,
-}
-
 /// Result of a batch.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
     pub(crate) batch: i64,
     /// One answer per event, in their order.
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<Result<Answer, Refusal>>,
 }
 
-/// Answer to one event.
+/// Answer to an event that is not refused.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// The event is in the ledger.
@@ -59,6 +38,8 @@ pub(crate) enum Answer {
         accepted: Accepted,
         /// Whether this repeats the answer to an earlier event with the same id.
         repeated: bool,
+        /// The ranks of the standings after the commit; empty unless requested.
+        ranks: Vec<RankChange>,
     },
     /// The event is in quarantine.
     Quarantined {
@@ -69,8 +50,6 @@ pub(crate) enum Answer {
         /// Whether this repeats the answer to an earlier event with the same id.
         repeated: bool,
     },
-    /// The event is refused.
-    Refused(Refusal),
 }
 
 /// A lane, with what its writer remembers between batches.
@@ -100,12 +79,7 @@ impl Lane {
     /// unchanged since the first; otherwise the batch starts again under the lane's lock. A writer
     /// that competes with others takes the lock from the start: otherwise small batches would
     /// always overtake a large one.
-    pub(crate) async fn write(
-        &mut self,
-        store: &Store,
-        source: EventSource,
-        events: &[Submitted<'_>],
-    ) -> Result<Written> {
+    pub(crate) async fn write(&mut self, store: &Store, source: EventSource, events: &[&Event]) -> Result<Written> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
         let mut cached = self.cached.take();
@@ -190,20 +164,16 @@ fn writes(decided: &Decided) -> bool {
 }
 
 /// Returns the distinct players, and the events with the index of their player.
-fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
+fn by_player<'a>(events: &[&'a Event]) -> (Vec<String>, Vec<Pending<'a>>) {
     let mut users = Vec::new();
     let mut players = HashMap::new();
-    let pending = events.iter().map(|event| Pending {
-        player: *players.entry(event.user_id).or_insert_with(|| {
-            users.push(event.user_id.to_owned());
+    let pending = events.iter().map(|event| {
+        let user_id = event.user_id.as_str();
+        let player = *players.entry(user_id).or_insert_with(|| {
+            users.push(user_id.to_owned());
             users.len() - 1
-        }),
-        points: event.points,
-        tiebreak: event.tiebreak,
-        reason: event.reason.map(ToOwned::to_owned),
-        id: event.id.map(ToOwned::to_owned),
-        at: event.at,
-        metadata: event.metadata.cloned(),
+        });
+        Pending { player, event }
     });
     let pending = pending.collect();
     (users, pending)
@@ -214,29 +184,32 @@ fn answers(committed: Committed, decisions: Decisions) -> Result<Written> {
     let Committed { batch, transaction_ids, quarantine_ids } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
     // The batch is committed. An error must not let the caller send it again without its ids.
-    let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());
+    let mut answers: Vec<Result<Answer, Refusal>> = Vec::with_capacity(decisions.events.len());
     for decided in decisions.events {
         let answer = match decided {
             Decided::Accepted { at, standings } => {
                 let transaction_id = transactions.next().ok_or_else(Error::outcome_unknown)?;
-                Answer::Accepted { accepted: Accepted { transaction_id, at, standings }, repeated: false }
+                let accepted = Accepted { transaction_id, at, standings };
+                Ok(Answer::Accepted { accepted, repeated: false, ranks: Vec::new() })
             }
             Decided::Quarantined(violation) => {
                 let quarantine_id = quarantined.next().ok_or_else(Error::outcome_unknown)?;
-                Answer::Quarantined { quarantine_id, violation, repeated: false }
+                Ok(Answer::Quarantined { quarantine_id, violation, repeated: false })
             }
-            Decided::Refused(refusal) => Answer::Refused(refusal),
-            Decided::Known(KnownAnswer::Accepted(accepted)) => Answer::Accepted { accepted, repeated: true },
+            Decided::Refused(refusal) => Err(refusal),
+            Decided::Known(KnownAnswer::Accepted(accepted)) => {
+                Ok(Answer::Accepted { accepted, repeated: true, ranks: Vec::new() })
+            }
             Decided::Known(KnownAnswer::Quarantined { quarantine_id, violation }) => {
-                Answer::Quarantined { quarantine_id, violation, repeated: true }
+                Ok(Answer::Quarantined { quarantine_id, violation, repeated: true })
             }
-            Decided::Repeats(index) => match answers[index].clone() {
-                Answer::Accepted { accepted, .. } => Answer::Accepted { accepted, repeated: true },
-                Answer::Quarantined { quarantine_id, violation, .. } => {
-                    Answer::Quarantined { quarantine_id, violation, repeated: true }
+            Decided::Repeats(index) => {
+                let mut answer = answers[index].clone();
+                if let Ok(Answer::Accepted { repeated, .. } | Answer::Quarantined { repeated, .. }) = &mut answer {
+                    *repeated = true;
                 }
-                refused @ Answer::Refused(_) => refused,
-            },
+                answer
+            }
         };
         answers.push(answer);
     }

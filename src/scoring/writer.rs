@@ -23,11 +23,11 @@ use crate::{
     Code, Error, Result,
     model::{board::Board, score::Event},
     ranking::acknowledged::Acknowledged,
-    rules::EventSource,
+    rules::{EventSource, Refusal},
     scoring::{
         accepted::AcceptedScores,
         wait_estimate::WaitEstimate,
-        write::{self, Answer, Submitted},
+        write::{self, Answer},
     },
     store::Store,
     telemetry,
@@ -51,7 +51,7 @@ const NEVER_SHED_EVENTS: usize = 1_024;
 const NEVER_SHED_REQUESTS: usize = 16;
 
 /// One answer per event.
-type Answers = Vec<Answer>;
+type Answers = Vec<Result<Answer, Refusal>>;
 
 /// The writers of this instance.
 #[derive(Debug)]
@@ -328,29 +328,14 @@ async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event])
     let begin = Instant::now();
     let damaged = |_| Error::Internal(format!("board {} has a lane {}", lane.board_id, lane.number));
     let number = usize::try_from(lane.number).map_err(damaged)?;
-    let submitted: Vec<Submitted> = events.iter().map(|event| (*event).into()).collect();
-    let written = lane.write(&shared.store, EventSource::Live, &submitted).await?;
+    let written = lane.write(&shared.store, EventSource::Live, events).await?;
     telemetry::count_batch(events.len(), begin.elapsed());
     if let Some(counts) = &shared.accepted {
-        let accepted = written.answers.iter().filter(|answer| matches!(answer, Answer::Accepted { .. })).count();
+        let accepted = written.answers.iter().filter(|answer| matches!(answer, Ok(Answer::Accepted { .. }))).count();
         counts.add(lane.board_id, accepted as u64);
     }
     shared.acknowledged.raise(lane.board_id, number, written.batch);
     Ok(written.answers)
-}
-
-impl<'a> From<&'a Event> for Submitted<'a> {
-    fn from(event: &'a Event) -> Self {
-        Self {
-            user_id: event.user_id.as_str(),
-            points: event.points,
-            tiebreak: event.tiebreak,
-            reason: event.reason.as_deref(),
-            id: event.id.as_deref(),
-            at: None,
-            metadata: event.metadata.as_ref(),
-        }
-    }
 }
 
 #[cfg(test)]

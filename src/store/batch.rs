@@ -18,7 +18,7 @@ use crate::{
     },
     rules::{
         Accepted, Content, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent, Pending,
-        Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods,
+        Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods, rank_key,
     },
     store::{
         Store,
@@ -151,14 +151,12 @@ impl BatchSession {
         &mut self,
         source: EventSource,
         users: &[String],
-        events: &[Pending],
+        events: &[Pending<'_>],
     ) -> Result<Begun> {
         let read_at = Instant::now();
-        let with_id = |event: &Pending| Some((place(event.player), event.id.clone()?));
+        let with_id = |pending: &Pending| Some((place(pending.player), pending.event.id.clone()?));
         let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
-        let imported = source == EventSource::Import;
-        let event_users: Option<Vec<i32>> = imported.then(|| events.iter().map(|event| place(event.player)).collect());
-        let times: Option<Vec<Option<DateTime<Utc>>>> = imported.then(|| events.iter().map(|event| event.at).collect());
+        let (event_users, times) = (source == EventSource::Import).then(|| players_and_times(events)).unzip();
         let row = sqlx::query_file!(
             "sql/queries/begin_batch.sql",
             self.board_id,
@@ -262,12 +260,12 @@ impl BatchSession {
         &mut self,
         mut begun: Begun,
         users: &[String],
-        events: &[Pending],
+        events: &[Pending<'_>],
     ) -> Result<Option<Begun>> {
         let Some(valid_until) = begun.valid_until.filter(|_| begun.read_at.elapsed() < CACHED_FOR) else {
             return Ok(None);
         };
-        let with_id = |event: &Pending| Some((users[event.player].clone(), event.id.clone()?));
+        let with_id = |pending: &Pending| Some((users[pending.player].clone(), pending.event.id.clone()?));
         let (id_users, ids): (Vec<String>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let Some(row) =
             sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane, users, &id_users, &ids)
@@ -289,11 +287,11 @@ impl BatchSession {
 
     /// Adds the history of the players of these live events, which the rules against cheating
     /// check.
-    pub(crate) async fn read_history(&mut self, facts: &mut Facts, events: &[Pending]) -> Result<()> {
+    pub(crate) async fn read_history(&mut self, facts: &mut Facts, events: &[Pending<'_>]) -> Result<()> {
         let users: Vec<Option<i64>> = facts.players.iter().map(|player| player.id).collect();
         let mut best: Vec<Option<i64>> = vec![None; users.len()];
-        for event in events {
-            best[event.player] = best[event.player].max(event.rank_key(facts.rules.order));
+        for Pending { player, event } in events {
+            best[*player] = best[*player].max(rank_key(event.points, facts.rules.order));
         }
         let (periods, limits): (Vec<i64>, Vec<i64>) =
             limited_periods(facts).map(|(period, limit)| (facts.periods[period].id, limit)).unzip();
@@ -327,7 +325,7 @@ impl BatchSession {
         &mut self,
         source: EventSource,
         begun: &Begun,
-        events: &[Pending],
+        events: &[Pending<'_>],
         decisions: &Decisions,
     ) -> Result<Outcome> {
         let Begun { facts, state, .. } = begun;
@@ -373,6 +371,11 @@ impl BatchSession {
             })
         }))
     }
+}
+
+/// Returns the players of imported events, and their times.
+fn players_and_times(events: &[Pending<'_>]) -> (Vec<i32>, Vec<Option<DateTime<Utc>>>) {
+    events.iter().map(|pending| (place(pending.player), pending.event.occurred_at)).unzip()
 }
 
 /// Builds the players with these names.

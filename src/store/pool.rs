@@ -34,7 +34,7 @@ const CONNECTED: Duration = Duration::from_millis(250);
 const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Pauses between attempts to connect: the first one, doubled after each attempt, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
 
 /// SQLSTATEs of a server that will accept a connection soon: all its slots are taken, or it starts.
 const TRANSIENT: [&str; 2] = [TOO_MANY_CONNECTIONS, "57P03"];

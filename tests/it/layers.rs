@@ -96,8 +96,9 @@ fn no_module_imports_from_a_higher_layer() {
 }
 
 /// Frameworks, and the only layers that may name them.
-const FRAMEWORKS: [(&str, &[&str]); 7] = [
+const FRAMEWORKS: [(&str, &[&str]); 8] = [
     ("sqlx::", &["store"]),
+    ("deadpool::", &["store"]),
     ("deadpool_redis::", &["cache", "queue"]),
     ("rdkafka::", &["queue"]),
     ("actix_web::", &["http", "dev"]),

@@ -18,7 +18,7 @@ use crate::{
             list::limit,
             problem::{ReadProblems, WriteProblems},
             reply,
-            submit::{BatchResponse, QuarantinedResponse, Written, quarantine_response, write_many, write_one},
+            submit::{BatchResponse, QuarantinedResponse, response, write_many, write_one},
         },
         extract::{body, caller, path::UserPath, query},
         server::version,
@@ -30,7 +30,7 @@ use crate::{
         rank::{PageStart, Row},
     },
     ranking::read,
-    scoring,
+    scoring::{self, write::Answer},
 };
 
 /// Selects the number of rows.
@@ -147,24 +147,23 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     let text = body::text(&api, &request, payload).await?;
     if text.trim_ascii_start().starts_with('[') {
         let events: Vec<&RawValue> = body::parse(&text)?;
-        let events = parse_events(body::WHOLE, &events, true)?;
-        let results = write_many(&api.instance, &board, events, "").await?;
+        let events = parse_events(body::WHOLE, &events)?;
+        let results = write_many(&api.instance, &board, events, true, "").await?;
         version::note_write(&request, &board);
         return Ok(reply::written(StatusCode::OK, &results));
     }
-    let event = parse_event(&text, true)?;
+    let event = parse_event(&text)?;
     let user_id = event.user_id.clone();
-    let written = write_one(&api.instance, &board, event).await?;
+    let answer = write_one(&api.instance, &board, event, true).await?;
     version::note_write(&request, &board);
-    let accepted = match written {
-        Written::Accepted(accepted) => accepted,
-        Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
+    let Answer::Accepted { accepted, ranks, .. } = answer else {
+        return Ok(response(&board, answer));
     };
-    let standing = accepted.periods.get(PeriodKind::AllTime.name());
+    let all_time = accepted.standings.iter().position(|standing| standing.period == PeriodKind::AllTime.name());
     let user_info = ClassicUser {
         user_id: user_id.as_str(),
-        score: standing.map(|standing| standing.score),
-        rank: standing.and_then(|standing| standing.rank),
+        score: all_time.map(|place| accepted.standings[place].score),
+        rank: all_time.and_then(|place| ranks.get(place)?.rank),
     };
     Ok(reply::written(StatusCode::OK, &ClassicUserResponse { user_info }))
 }

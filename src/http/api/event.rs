@@ -53,7 +53,7 @@ pub(crate) struct EventRequest {
 
 impl EventRequest {
     /// Validates the event as far as possible without its board.
-    fn checked(self, ranks: bool) -> Result<Event> {
+    fn checked(self) -> Result<Event> {
         if let Some(reason) = &self.reason {
             check_text("reason", reason, 256)?;
         }
@@ -73,7 +73,7 @@ impl EventRequest {
             id: self.id,
             tiebreak: tiebreak.transpose()?,
             metadata: self.metadata.map(Metadata::try_from).transpose()?,
-            ranks,
+            occurred_at: None,
         })
     }
 }
@@ -145,38 +145,34 @@ struct BatchBody<'a> {
     events: Vec<&'a RawValue>,
 }
 
-/// Parses the event in the JSON `text`. `ranks` asks for ranks in the result.
-pub(crate) fn parse_event(text: &str, ranks: bool) -> Result<Event> {
-    body::object::<EventRequest>(text)?.checked(ranks)
+/// Parses the event in the JSON `text`.
+pub(crate) fn parse_event(text: &str) -> Result<Event> {
+    body::object::<EventRequest>(text)?.checked()
 }
 
 /// Parses the batch in the JSON `text`, like [`parse_event`]. Each event is valid or refused alone.
-pub(crate) fn parse_batch(text: &str, ranks: bool) -> Result<Vec<Result<Event>>> {
+pub(crate) fn parse_batch(text: &str) -> Result<Vec<Result<Event>>> {
     let BatchBody { events } = body::object(text)?;
-    parse_events("events", &events, ranks)
+    parse_events("events", &events)
 }
 
 /// Parses the batch for several boards in the JSON `text`, like [`parse_batch`]. An event without a
 /// board is for `default_board`.
-pub(crate) fn parse_boards_batch(
-    text: &str,
-    default_board: &BoardSlug,
-    ranks: bool,
-) -> Result<Vec<Result<(BoardSlug, Event)>>> {
+pub(crate) fn parse_boards_batch(text: &str, default_board: &BoardSlug) -> Result<Vec<Result<(BoardSlug, Event)>>> {
     let BatchBody { events } = body::object(text)?;
     check_count("events", events.len())?;
     let parse = |event: &&RawValue| {
         let (board, event) = body::object::<BoardEventRequest>(event.get())?.split();
-        let event = event.checked(ranks)?;
+        let event = event.checked()?;
         Ok((board.map_or_else(|| Ok(default_board.clone()), board_slug)?, event))
     };
     Ok(events.iter().map(parse).collect())
 }
 
 /// Parses a list of events. An error about the whole list names `field`.
-pub(crate) fn parse_events(field: &str, events: &[&RawValue], ranks: bool) -> Result<Vec<Result<Event>>> {
+pub(crate) fn parse_events(field: &str, events: &[&RawValue]) -> Result<Vec<Result<Event>>> {
     check_count(field, events.len())?;
-    Ok(events.iter().map(|event| parse_event(event.get(), ranks)).collect())
+    Ok(events.iter().map(|event| parse_event(event.get())).collect())
 }
 
 fn check_count(field: &str, events: usize) -> Result<()> {
@@ -202,7 +198,7 @@ mod tests {
     fn an_invalid_event_does_not_affect_the_others() -> Result<()> {
         let text = r#" {"events":
             [{"user_id":"a","points":1}, {"user_id":"b","points":1e400}, ["c",1], {"user_id":"","points":1}]} "#;
-        let events = parse_batch(text, true)?;
+        let events = parse_batch(text)?;
         let fields: Vec<_> = events.iter().map(|event| event.as_ref().err().map(field_of)).collect();
         assert_eq!(fields, [None, Some("points"), Some("body"), Some("user_id")]);
         Ok(())
@@ -212,7 +208,7 @@ mod tests {
     fn a_batch_with_invalid_json_is_refused_as_a_whole() {
         for text in [r#"{"events":[{"user_id":"a","points":NaN}]}"#, r#"{"events":[{"user_id":"a","points":1}"#, "[,]"]
         {
-            assert!(matches!(parse_batch(text, false), Err(Error::Malformed(_))), "{text}");
+            assert!(matches!(parse_batch(text), Err(Error::Malformed(_))), "{text}");
         }
     }
 
@@ -226,7 +222,7 @@ mod tests {
             (format!(r#"{{"events":{event}}}"#), "events"),
             (format!(r#"{{"events":[{event}],"ranks":true}}"#), "ranks"),
         ] {
-            let refused = parse_batch(&text, false);
+            let refused = parse_batch(&text);
             assert!(refused.as_ref().is_err_and(|error| field_of(error) == field), "{text}: {refused:?}");
         }
     }
@@ -235,9 +231,9 @@ mod tests {
     fn a_batch_has_1_to_1000_events() {
         let batch =
             |events: usize| format!(r#"{{"events":[{}]}}"#, vec![r#"{"user_id":"a","points":1}"#; events].join(","));
-        assert!(matches!(parse_batch(&batch(0), false), Err(Error::Invalid { .. })));
-        assert!(parse_batch(&batch(1_000), false).is_ok_and(|events| events.len() == 1_000));
-        assert!(matches!(parse_batch(&batch(1_001), false), Err(Error::Invalid { .. })));
+        assert!(matches!(parse_batch(&batch(0)), Err(Error::Invalid { .. })));
+        assert!(parse_batch(&batch(1_000)).is_ok_and(|events| events.len() == 1_000));
+        assert!(matches!(parse_batch(&batch(1_001)), Err(Error::Invalid { .. })));
     }
 
     #[test]
@@ -256,7 +252,7 @@ mod tests {
             (r#"{"user_id":"a","points":1,"score":1}"#.to_owned(), "score"),
         ];
         for (text, field) in cases {
-            match parse_event(&text, false) {
+            match parse_event(&text) {
                 Err(error) => assert_eq!(field_of(&error), field, "{text}"),
                 Ok(event) => panic!("{text}: {event:?}"),
             }

@@ -1,7 +1,7 @@
 //! `POST /v1/boards/{board}/scores` writes one score event, and `/scores/batch` many.
 //! `POST /v1/scores/batch` writes events on several boards.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, iter, sync::Arc};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -29,9 +29,11 @@ use crate::{
     model::{
         board::{Board, BoardSlug},
         key::Key,
-        score::{Accepted, Event, NewStanding, Outcome, Quarantined},
+        rank::{RankChange, Tiering},
+        score::Event,
     },
-    scoring::{self, writer::Admission},
+    rules::{Accepted, Violation},
+    scoring::{self, write::Answer, writer::Admission},
 };
 
 /// Boards of a batch that are written at the same time.
@@ -70,13 +72,6 @@ pub(crate) struct NewStandingResponse {
     tier: Option<Option<String>>,
 }
 
-impl From<NewStanding> for NewStandingResponse {
-    fn from(standing: NewStanding) -> Self {
-        let NewStanding { score, rank, previous_rank, tier } = standing;
-        Self { score, rank, previous_rank, tier }
-    }
-}
-
 /// An event that was written to the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedResponse {
@@ -100,15 +95,23 @@ enum AcceptedState {
     Accepted,
 }
 
-impl From<Accepted> for AcceptedResponse {
-    fn from(accepted: Accepted) -> Self {
-        let periods = accepted.periods.into_iter();
+impl AcceptedResponse {
+    /// Builds the response from the ranks of the standings, if they were read.
+    fn new(board: &Board, accepted: Accepted, repeated: bool, ranks: Vec<RankChange>) -> Self {
+        let ranks = ranks.into_iter().chain(iter::repeat(RankChange::default()));
+        let periods = accepted.standings.into_iter().zip(ranks).map(|(standing, change)| {
+            let RankChange { rank, previous_rank, score, players } = change;
+            let ranked = rank.zip(score).zip(players);
+            let tier = ranked.and_then(|((rank, score), players)| Tiering::open(board, players).tier(score, rank));
+            let tier = tier.map(|tier| tier.map(ToOwned::to_owned));
+            (standing.period, NewStandingResponse { score: standing.score, rank, previous_rank, tier })
+        });
         Self {
             state: AcceptedState::Accepted,
-            repeated: accepted.repeated,
+            repeated,
             transaction_id: accepted.transaction_id,
-            occurred_at: accepted.occurred_at,
-            periods: periods.map(|(name, standing)| (name, standing.into())).collect(),
+            occurred_at: accepted.at,
+            periods: periods.collect(),
         }
     }
 }
@@ -138,10 +141,11 @@ enum QuarantinedState {
     Quarantined,
 }
 
-impl From<Quarantined> for QuarantinedResponse {
-    fn from(quarantined: Quarantined) -> Self {
-        let Quarantined { quarantine_id, rule, why, repeated } = quarantined;
-        Self { state: QuarantinedState::Quarantined, repeated, quarantine_id, rule, detail: why }
+impl QuarantinedResponse {
+    fn new(board: &Board, quarantine_id: i64, violation: &Violation, repeated: bool) -> Self {
+        let error = violation.error(board);
+        let (rule, detail) = (error.code(), error.to_string());
+        Self { state: QuarantinedState::Quarantined, repeated, quarantine_id, rule, detail }
     }
 }
 
@@ -158,12 +162,6 @@ pub(crate) struct RefusedResponse {
 #[serde(rename_all = "snake_case")]
 enum RefusedState {
     Refused,
-}
-
-impl From<Error> for RefusedResponse {
-    fn from(error: Error) -> Self {
-        Self { state: RefusedState::Refused, error: Problem::of(&error) }
-    }
 }
 
 /// The result of one event.
@@ -209,13 +207,10 @@ pub(crate) struct BatchResponse {
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let call = Call::begin(&api, &request).await?;
-    let event = parse_event(&body::text(&api, &request, payload).await?, call.ranks)?;
-    let written = write_one(&api.instance, &call.board, event).await?;
+    let event = parse_event(&body::text(&api, &request, payload).await?)?;
+    let answer = write_one(&api.instance, &call.board, event, call.ranks).await?;
     version::note_write(&request, &call.board);
-    Ok(match written {
-        Written::Accepted(accepted) => reply::written(StatusCode::OK, &AcceptedResponse::from(accepted)),
-        Written::Quarantined(quarantined) => quarantine_response(quarantined),
-    })
+    Ok(response(&call.board, answer))
 }
 
 /// Write scores in a batch
@@ -229,8 +224,8 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 )]
 pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let call = Call::begin(&api, &request).await?;
-    let events = parse_batch(&body::text(&api, &request, payload).await?, call.ranks)?;
-    let results = write_many(&api.instance, &call.board, events, "events").await?;
+    let events = parse_batch(&body::text(&api, &request, payload).await?)?;
+    let results = write_many(&api.instance, &call.board, events, call.ranks, "events").await?;
     version::note_write(&request, &call.board);
     Ok(reply::written(StatusCode::OK, &results))
 }
@@ -250,8 +245,8 @@ pub(crate) async fn submit_boards(api: Data<Api>, request: HttpRequest, payload:
     let key = caller::server(&api, &request).await?;
     let SubmitQuery { ranks } = query::parse(&request)?;
     let text = body::text(&api, &request, payload).await?;
-    let events = parse_boards_batch(&text, &api.settings.default_board, ranks)?;
-    Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &request, &key, events).await?))
+    let events = parse_boards_batch(&text, &api.settings.default_board)?;
+    Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &request, &key, events, ranks).await?))
 }
 
 /// A write that its caller may make.
@@ -279,28 +274,19 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The result of an event that was not refused.
-#[derive(Debug)]
-pub(crate) enum Written {
-    /// The event is in the ledger.
-    Accepted(Accepted),
-    /// The event waits for an administrator.
-    Quarantined(Quarantined),
+/// Builds the response to a single event.
+pub(crate) fn response(board: &Board, answer: Answer) -> HttpResponse {
+    let status = match answer {
+        Answer::Accepted { .. } => StatusCode::OK,
+        Answer::Quarantined { .. } => StatusCode::ACCEPTED,
+    };
+    reply::written(status, &EventResult::new(board, answer))
 }
 
-/// Builds the response to a quarantined event.
-pub(crate) fn quarantine_response(quarantined: Quarantined) -> HttpResponse {
-    reply::written(StatusCode::ACCEPTED, &QuarantinedResponse::from(quarantined))
-}
-
-/// Writes one event.
-pub(crate) async fn write_one(instance: &Instance, board: &Board, event: Event) -> Result<Written> {
-    match scoring::submit(&instance.writers, &instance.rankings, board, vec![event]).await?.pop() {
-        Some(Outcome::Accepted(accepted)) => Ok(Written::Accepted(accepted)),
-        Some(Outcome::Quarantined(quarantined)) => Ok(Written::Quarantined(quarantined)),
-        Some(Outcome::Refused(error)) => Err(error),
-        None => Err(outcome_mismatch()),
-    }
+/// Writes one event. Returns the error of a refused event.
+pub(crate) async fn write_one(instance: &Instance, board: &Board, event: Event, ranks: bool) -> Result<Answer> {
+    let answers = scoring::submit(&instance.writers, &instance.rankings, board, vec![event], ranks).await?;
+    answers.into_iter().next().unwrap_or_else(|| Err(outcome_mismatch()))
 }
 
 /// Writes the valid events and returns a result for each event of the list, which the request calls
@@ -309,6 +295,7 @@ pub(crate) async fn write_many(
     instance: &Instance,
     board: &Board,
     events: Vec<Result<Event>>,
+    ranks: bool,
     list: &str,
 ) -> Result<BatchResponse> {
     let mut readable = Vec::with_capacity(events.len());
@@ -316,12 +303,12 @@ pub(crate) async fn write_many(
     for event in events {
         refusals.push(event.map(|event| readable.push(event)).err());
     }
-    let outcomes = if readable.is_empty() {
+    let answers = if readable.is_empty() {
         Vec::new()
     } else {
-        scoring::submit(&instance.writers, &instance.rankings, board, readable).await?
+        scoring::submit(&instance.writers, &instance.rankings, board, readable, ranks).await?
     };
-    Ok(BatchResponse { results: merged(refusals, outcomes, list)? })
+    Ok(BatchResponse { results: merged(board, refusals, answers, list)? })
 }
 
 /// Writes the valid events board by board, concurrently, and returns a result for each event.
@@ -333,28 +320,29 @@ async fn write_boards(
     request: &HttpRequest,
     key: &Key,
     events: Vec<Result<(BoardSlug, Event)>>,
+    ranks: bool,
 ) -> Result<BatchResponse> {
-    let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(events.len());
+    let mut results: Vec<Option<EventResult>> = Vec::with_capacity(events.len());
     let mut by_board: BTreeMap<BoardSlug, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (index, event) in events.into_iter().enumerate() {
-        outcomes.push(match event {
+        results.push(match event {
             Ok((board, event)) => {
                 let (indexes, events) = by_board.entry(board).or_default();
                 indexes.push(index);
                 events.push(event);
                 None
             }
-            Err(error) => Some(Outcome::Refused(error)),
+            Err(error) => Some(EventResult::refused("events", index, error)),
         });
     }
-    let is_any_invalid = outcomes.iter().any(Option::is_some);
+    let is_any_invalid = results.iter().any(Option::is_some);
     let writes = by_board.into_iter().map(|(slug, (indexes, events))| async move {
         let written = async {
             key.may_write(&slug)?;
             let board = boards::find(&instance.boards, &slug).await?;
-            let outcomes = scoring::submit(&instance.writers, &instance.rankings, &board, events).await?;
+            let answers = scoring::submit(&instance.writers, &instance.rankings, &board, events, ranks).await?;
             version::note_write(request, &board);
-            Ok(outcomes)
+            Ok((board, answers))
         };
         (indexes, written.await)
     });
@@ -368,83 +356,96 @@ async fn write_boards(
     }
     for (indexes, written) in written {
         match written {
-            Ok(of_board) => {
-                for (index, outcome) in indexes.into_iter().zip(of_board) {
-                    outcomes[index] = Some(outcome);
+            Ok((board, answers)) => {
+                for (index, answer) in indexes.into_iter().zip(answers) {
+                    results[index] = Some(EventResult::of(&board, "events", index, answer));
                 }
             }
             Err(error) => {
                 for index in indexes {
-                    outcomes[index] = Some(Outcome::Refused(error.clone()));
+                    results[index] = Some(EventResult::refused("events", index, error.clone()));
                 }
             }
         }
     }
-    let results = outcomes.into_iter().enumerate();
-    let results = results.map(|(index, outcome)| Ok(result("events", index, outcome.ok_or_else(outcome_mismatch)?)));
+    let results = results.into_iter().map(|result| result.ok_or_else(outcome_mismatch));
     Ok(BatchResponse { results: results.collect::<Result<_>>()? })
 }
 
 /// Merges results in the order of the events. `refusals` holds `None` for each event that has an
-/// outcome.
-fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>, list: &str) -> Result<Vec<EventResult>> {
-    let mut outcomes = outcomes.into_iter();
+/// answer.
+fn merged(
+    board: &Board,
+    refusals: Vec<Option<Error>>,
+    answers: Vec<Result<Answer>>,
+    list: &str,
+) -> Result<Vec<EventResult>> {
+    let mut answers = answers.into_iter();
     let mut results = Vec::with_capacity(refusals.len());
     for (index, refusal) in refusals.into_iter().enumerate() {
-        let outcome = match refusal {
-            Some(error) => Outcome::Refused(error),
-            None => outcomes.next().ok_or_else(outcome_mismatch)?,
+        results.push(match refusal {
+            Some(error) => EventResult::refused(list, index, error),
+            None => EventResult::of(board, list, index, answers.next().ok_or_else(outcome_mismatch)?),
+        });
+    }
+    if answers.next().is_some() { Err(outcome_mismatch()) } else { Ok(results) }
+}
+
+impl EventResult {
+    fn new(board: &Board, answer: Answer) -> Self {
+        match answer {
+            Answer::Accepted { accepted, repeated, ranks } => {
+                Self::Accepted(AcceptedResponse::new(board, accepted, repeated, ranks))
+            }
+            Answer::Quarantined { quarantine_id, violation, repeated } => {
+                Self::Quarantined(QuarantinedResponse::new(board, quarantine_id, &violation, repeated))
+            }
+        }
+    }
+
+    /// Builds the result of the event at `index` of the list.
+    fn of(board: &Board, list: &str, index: usize, answer: Result<Answer>) -> Self {
+        answer.map_or_else(|error| Self::refused(list, index, error), |answer| Self::new(board, answer))
+    }
+
+    /// Builds the result of a refused event. Prefixes the field of the error with the event's place in
+    /// the list.
+    fn refused(list: &str, index: usize, error: Error) -> Self {
+        let error = match error {
+            Error::Invalid { code, field, message } if field == body::WHOLE => {
+                Error::Invalid { code, field: format!("{list}[{index}]"), message }
+            }
+            Error::Invalid { code, field, message } => {
+                Error::Invalid { code, field: format!("{list}[{index}].{field}"), message }
+            }
+            other => other,
         };
-        results.push(result(list, index, outcome));
-    }
-    if outcomes.next().is_some() { Err(outcome_mismatch()) } else { Ok(results) }
-}
-
-/// Builds the result of the event at `index` of the list.
-fn result(list: &str, index: usize, outcome: Outcome) -> EventResult {
-    match outcome {
-        Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
-        Outcome::Quarantined(quarantined) => EventResult::Quarantined(quarantined.into()),
-        Outcome::Refused(error) => EventResult::Refused(at(list, index, error).into()),
-    }
-}
-
-/// Prefixes the field of a refusal with the event's place in the list.
-fn at(list: &str, index: usize, error: Error) -> Error {
-    match error {
-        Error::Invalid { code, field, message } if field == body::WHOLE => {
-            Error::Invalid { code, field: format!("{list}[{index}]"), message }
-        }
-        Error::Invalid { code, field, message } => {
-            Error::Invalid { code, field: format!("{list}[{index}].{field}"), message }
-        }
-        other => other,
+        Self::Refused(RefusedResponse { state: RefusedState::Refused, error: Problem::of(&error) })
     }
 }
 
 fn outcome_mismatch() -> Error {
-    Error::Internal("the number of outcomes differs from the number of events".into())
+    Error::Internal("the number of answers differs from the number of events".into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::Standing;
 
-    fn accepted(transaction_id: i64) -> Outcome {
-        let standing = NewStanding { score: 50, rank: Some(2), previous_rank: None, tier: None };
-        Outcome::Accepted(Accepted {
-            transaction_id,
-            occurred_at: DateTime::UNIX_EPOCH,
-            repeated: false,
-            periods: BTreeMap::from([("all_time".to_owned(), standing)]),
-        })
+    fn accepted(transaction_id: i64) -> Answer {
+        let standing = Standing { user_id: 1, period_id: 1, period: "all_time".to_owned(), score: 50, was: None };
+        let accepted = Accepted { transaction_id, at: DateTime::UNIX_EPOCH, standings: vec![standing] };
+        let ranks = vec![RankChange { rank: Some(2), ..RankChange::default() }];
+        Answer::Accepted { accepted, repeated: false, ranks }
     }
 
     #[test]
     fn results_keep_the_order_of_the_events() -> Result<()> {
         let refusals = vec![None, Some(Error::invalid("points", "no")), None, Some(Error::invalid(body::WHOLE, "no"))];
-        let outcomes = vec![accepted(1), Outcome::Refused(Error::conflict(Code::IdConflict, "other content"))];
-        let results = serde_json::to_value(merged(refusals, outcomes, "events")?).unwrap_or_default();
+        let answers = vec![Ok(accepted(1)), Err(Error::conflict(Code::IdConflict, "other content"))];
+        let results = merged(&Board::public("main")?, refusals, answers, "events")?;
+        let results = serde_json::to_value(results).unwrap_or_default();
         assert_eq!(
             results[0],
             serde_json::json!({
@@ -459,8 +460,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_number_of_outcomes_is_an_internal_error() {
-        assert!(merged(vec![None, None], vec![accepted(1)], "events").is_err());
-        assert!(merged(vec![None], vec![accepted(1), accepted(2)], "events").is_err());
+    fn a_wrong_number_of_answers_is_an_internal_error() -> Result<()> {
+        let board = Board::public("main")?;
+        assert!(merged(&board, vec![None, None], vec![Ok(accepted(1))], "events").is_err());
+        assert!(merged(&board, vec![None], vec![Ok(accepted(1)), Ok(accepted(2))], "events").is_err());
+        Ok(())
     }
 }

@@ -79,10 +79,10 @@ impl Columns {
     pub(super) fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Result<Self> {
         let mut columns = Self::default();
         let mut metadata = Vec::with_capacity(events.len());
-        for (event, decided) in events.iter().zip(&decisions.events) {
+        for (Pending { player, event }, decided) in events.iter().zip(&decisions.events) {
             let written = || -> Result<PendingEvent> {
                 Ok(PendingEvent {
-                    user_id: internal_id(&facts.players[event.player])?,
+                    user_id: internal_id(&facts.players[*player])?,
                     points: event.points,
                     tiebreak: event.tiebreak,
                     reason: event.reason.clone(),
@@ -108,7 +108,7 @@ impl Columns {
         columns.metadata = metadata.iter().any(Option::is_some).then_some(metadata);
         let accepted = events.iter().zip(&decisions.events);
         let accepted = accepted.filter(|(_, decided)| matches!(decided, Decided::Accepted { .. }));
-        for player in accepted.map(|(event, _)| event.player).collect::<BTreeSet<_>>() {
+        for player in accepted.map(|(pending, _)| pending.player).collect::<BTreeSet<_>>() {
             let player = &facts.players[player];
             for segment in &player.segments.new {
                 columns.member_users.push(internal_id(player)?);

@@ -1,6 +1,6 @@
 //! Scores and acts of all kinds between the steps that fill a rolling window or rebuild a ranking.
 
-use centile::tested::{Batches, Submitted};
+use centile::tested::{Batches, Event};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
@@ -55,13 +55,13 @@ impl Board {
         for (_, user_id) in self.players.iter().filter(|(other, _)| *other == lane) {
             if self.random.random_range(0..4) == 0 {
                 let points = self.random.random_range(-3..9);
-                events.push(Submitted {
-                    user_id,
+                events.push(Event {
+                    user_id: user_id.parse().unwrap(),
                     points,
                     tiebreak: None,
                     reason: None,
                     id: None,
-                    at: None,
+                    occurred_at: None,
                     metadata: None,
                 });
             }

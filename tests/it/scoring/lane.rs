@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use centile::tested::{Batches, Submitted};
+use centile::tested::{Batches, Event};
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::json;
@@ -19,17 +19,14 @@ const USERS: [&str; 5] = ["ann", "bob", "cyd", "dan", "eve"];
 
 /// Writes a batch of `size` events with unique ids; all must be accepted.
 async fn write(batches: &Batches, writer: &str, number: usize, size: usize) {
-    let ids: Vec<String> = (0..size).map(|n| format!("{writer}-{number}-{n}")).collect();
-    let events: Vec<Submitted> = ids
-        .iter()
-        .enumerate()
-        .map(|(n, id)| Submitted {
-            user_id: USERS[n % USERS.len()],
+    let events: Vec<Event> = (0..size)
+        .map(|n| Event {
+            user_id: USERS[n % USERS.len()].parse().unwrap(),
             points: 1,
             tiebreak: None,
             reason: None,
-            id: Some(id),
-            at: None,
+            id: Some(format!("{writer}-{number}-{n}")),
+            occurred_at: None,
             metadata: None,
         })
         .collect();

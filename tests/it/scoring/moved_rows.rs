@@ -1,6 +1,6 @@
 //! VACUUM FULL may move the rows of players between the two calls of a batch.
 
-use centile::tested::{Batches, Submitted};
+use centile::tested::{Batches, Event};
 
 use crate::support::{TestDb, audit};
 
@@ -17,9 +17,16 @@ async fn board() -> (TestDb, Batches) {
 
 /// Gives each player a point.
 async fn write(batches: &Batches, users: &[&str]) {
-    let event =
-        |user_id| Submitted { user_id, points: 1, tiebreak: None, reason: None, id: None, at: None, metadata: None };
-    let events: Vec<Submitted> = users.iter().copied().map(event).collect();
+    let event = |user_id: &&str| Event {
+        user_id: user_id.parse().unwrap(),
+        points: 1,
+        tiebreak: None,
+        reason: None,
+        id: None,
+        occurred_at: None,
+        metadata: None,
+    };
+    let events: Vec<Event> = users.iter().map(event).collect();
     let (_, answers) = batches.write(1, 0, false, &events).await.unwrap();
     assert!(answers.iter().all(|(outcome, ..)| *outcome == "accepted"), "{answers:?}");
 }

@@ -1,6 +1,6 @@
 //! Interactions of closing and imports.
 
-use centile::tested::{Batches, Submitted};
+use centile::tested::{Batches, Event};
 use sqlx::{Connection as _, PgConnection};
 
 use super::*;
@@ -33,16 +33,16 @@ async fn an_import_cancels_a_close_in_progress() {
     let batches = Batches::new(db.url()).unwrap();
     let p1_lane: i16 =
         sqlx::query_scalar("SELECT (centile.lane_hash('p1') % 2)::smallint").fetch_one(&pool).await.unwrap();
-    let event = Submitted {
-        user_id: "p1",
+    let event = Event {
+        user_id: "p1".parse().unwrap(),
         points: 500,
         tiebreak: None,
         reason: None,
         id: None,
-        at: Some("2024-01-03T12:00:00Z".parse().unwrap()),
+        occurred_at: Some("2024-01-03T12:00:00Z".parse().unwrap()),
         metadata: None,
     };
-    let late = async || batches.write(1, p1_lane, true, &[event]).await.unwrap().1[0].0;
+    let late = async || batches.write(1, p1_lane, true, std::slice::from_ref(&event)).await.unwrap().1[0].0;
     assert_eq!(late().await, "period_closed", "nothing enters after the cut-off");
     sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
     let import: i64 =

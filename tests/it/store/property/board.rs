@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use centile::tested::{Batches, Submitted};
+use centile::tested::{self, Batches};
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::{SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
@@ -220,13 +220,13 @@ impl Board {
             let statement = "SELECT centile.open_periods($1, $2)";
             sqlx::query(statement).bind(self.id).bind(&good).execute(&mut *connection).await.unwrap();
         }
-        let submitted = events.iter().map(|event| Submitted {
-            user_id: &event.user,
+        let submitted = events.iter().map(|event| tested::Event {
+            user_id: event.user.parse().unwrap(),
             points: event.points,
             tiebreak: event.tiebreak,
-            reason: event.reason.as_deref(),
-            id: event.id.as_deref(),
-            at: event.at,
+            reason: event.reason.clone(),
+            id: event.id.clone(),
+            occurred_at: event.at,
             metadata: None,
         });
         self.writer.write(self.id, lane, dated, &submitted.collect::<Vec<_>>()).await.unwrap()
