@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     Error, Result,
-    http::{self, Certificate, Origin, Rate, TrustedProxy},
+    http::{self, Certificate, LogRequests, Origin, Rate, TrustedProxy},
     model::{
         board::{BoardSlug, Reading},
         encryption::MasterKeys,
@@ -341,6 +341,13 @@ pub struct InstanceFlags {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     write_wait: u32,
 
+    /// Requests to log
+    ///
+    /// `errors`: those with a status of 400 or above. `slow`: these, and those that take 100 ms or
+    /// longer.
+    #[arg(long, env = "CENTILE_LOG_REQUESTS", value_name = "REQUESTS", default_value = "all", value_parser = named::<LogRequests>())]
+    log_requests: LogRequests,
+
     /// Seconds between checks for periods to close
     #[arg(long, env = "CENTILE_MAINTENANCE_EVERY", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -394,6 +401,7 @@ impl InstanceFlags {
             cors_origins: self.cors_origins.clone(),
             frame_origins: self.frame_origins.clone(),
             avatar_origins: self.avatar_origins.clone(),
+            log_requests: self.log_requests,
             certificate: None,
         }
     }

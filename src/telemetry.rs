@@ -1,6 +1,7 @@
 //! Metrics in Prometheus' text format: counters and histograms. `http/metrics.rs` adds the values
 //! that are read on each scrape.
 
+pub(crate) mod log;
 pub(crate) mod recent;
 
 use std::{sync::OnceLock, time::Duration};

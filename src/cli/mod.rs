@@ -204,7 +204,7 @@ async fn run(cli: Cli) -> Result<()> {
     let _log = match &cli.command {
         // The demo logs to a file instead of standard error.
         Command::Demo(_) => None,
-        Command::Serve(_) => Some(log::of_instance(config)),
+        Command::Serve(_) => Some(log::of_instance(config)?),
         _ => {
             log::of_command(config);
             None

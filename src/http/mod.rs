@@ -19,7 +19,7 @@ pub(crate) mod pages;
 pub(crate) mod server;
 
 pub use api::openapi::openapi;
-pub use server::{address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate};
+pub use server::{access_log::LogRequests, address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate};
 
 pub(crate) use api::top::render as render_top;
 
@@ -131,6 +131,8 @@ pub struct Settings {
     pub frame_origins: Vec<Origin>,
     /// Origins from which pages load avatars.
     pub avatar_origins: Vec<Origin>,
+    /// Requests that are logged.
+    pub log_requests: LogRequests,
     /// TLS certificate. With it clients must use TLS, without it connections are unencrypted.
     pub certificate: Option<Arc<Certificate>>,
 }
@@ -164,6 +166,7 @@ impl Settings {
             cors_origins: Vec::new(),
             frame_origins: Vec::new(),
             avatar_origins: Vec::new(),
+            log_requests: LogRequests::All,
             certificate: None,
             stop_within: Duration::from_secs(20),
         }

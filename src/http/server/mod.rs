@@ -1,5 +1,6 @@
 //! Connections: TLS, timeouts, limits, addresses.
 
+pub(crate) mod access_log;
 pub(crate) mod activity;
 pub(crate) mod address;
 pub(crate) mod body_memory;

@@ -15,13 +15,17 @@ use actix_web::{
     web::Data,
 };
 use rand::RngExt as _;
-use tracing::Instrument as _;
+use tracing::Span;
 
 use crate::{
     http::{
         Api,
         api::endpoint,
-        server::{activity::Activity, address},
+        server::{
+            access_log::{Line, LogRequests},
+            activity::Activity,
+            address,
+        },
     },
     telemetry,
 };
@@ -45,6 +49,20 @@ const LARGE_HEAD_BYTES: usize = 16 << 10;
 /// Status of a request whose client disconnected before the response, as in nginx.
 const CLIENT_GONE: u16 = 499;
 
+tokio::task_local! {
+    /// Id of the request that the current task answers.
+    static CURRENT_ID: HeaderValue;
+}
+
+/// Returns a span with the id of the request that the current task answers, if any.
+///
+/// Only the log calls it, for the lines within a request. A span for each request would cost more
+/// than the request's own line.
+pub(crate) fn current_span() -> Span {
+    let span = |id: &HeaderValue| tracing::error_span!("request", request_id = %text(id));
+    CURRENT_ID.try_with(span).unwrap_or_else(|_| Span::none())
+}
+
 /// A request that is not logged yet. If it is dropped unlogged, its connection ended; it may have
 /// changed something.
 struct Unlogged {
@@ -53,33 +71,40 @@ struct Unlogged {
     method: &'static str,
     path: String,
     address: Option<IpAddr>,
+    log_requests: LogRequests,
     is_logged: bool,
 }
 
 impl Unlogged {
     fn of(request: &ServiceRequest) -> Self {
+        let api = request.app_data::<Data<Api>>();
         Self {
             begin: Instant::now(),
             id: request_id(request),
             method: known(request.method()),
             path: shortened(request.path()),
-            address: request.app_data::<Data<Api>>().and_then(|api| address::of(api, request.request())),
+            address: api.and_then(|api| address::of(api, request.request())),
+            log_requests: api.map(|api| api.settings.log_requests).unwrap_or_default(),
             is_logged: false,
         }
-    }
-
-    fn id_text(&self) -> &str {
-        self.id.to_str().unwrap_or_default()
     }
 
     fn log(&mut self, route: &'static str, status: u16) {
         self.is_logged = true;
         let time = self.begin.elapsed();
-        let (request_id, method, path) = (self.id_text(), self.method, &*self.path);
-        let (address, duration_ms) = (self.address.map(tracing::field::display), time.as_secs_f64() * 1_000.0);
-        let what = if status == CLIENT_GONE { "client disconnected" } else { "answered" };
-        tracing::info!(target: "centile::request", %request_id, %method, path, address, status, duration_ms, "{what}");
-        telemetry::count_request(method, route, status, time);
+        if self.log_requests.includes(status, time) {
+            let line = Line {
+                message: if status == CLIENT_GONE { "client disconnected" } else { "answered" },
+                request_id: text(&self.id),
+                method: self.method,
+                path: &self.path,
+                address: self.address,
+                status,
+                duration_ms: time.as_secs_f64() * 1_000.0,
+            };
+            line.log();
+        }
+        telemetry::count_request(self.method, route, status, time);
     }
 }
 
@@ -100,13 +125,11 @@ pub(crate) async fn observe(
     let activity = request.conn_data::<Rc<Activity>>().cloned();
     let answering = activity.as_ref().map(Activity::answering);
     let is_large = has_large_head(&request);
-    let span = tracing::info_span!("request", request_id = %unlogged.id_text());
     let _requests = telemetry::count_open_request();
-    let response = next.call(request).instrument(span).await;
+    let response = CURRENT_ID.scope(unlogged.id.clone(), next.call(request)).await;
     // Only a broken body is an error here.
     let mut response =
         response.inspect_err(|error| unlogged.log(NOWHERE, error.as_response_error().status_code().as_u16()))?;
-    // Outside of the span, because a line within it takes twice as long.
     unlogged.log(endpoint::route(response.request()).unwrap_or(NOWHERE), response.status().as_u16());
     response.headers_mut().insert(REQUEST_ID, unlogged.id.clone());
     // Otherwise the body, which the client may still send, would be read as the next request.
@@ -130,6 +153,10 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     });
     let made = || HeaderValue::from_str(&format!("{:032x}", rand::rng().random::<u128>()));
     given.cloned().or_else(|| made().ok()).unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+fn text(id: &HeaderValue) -> &str {
+    id.to_str().unwrap_or_default()
 }
 
 /// Whether the connection must end because of the size of the head.

@@ -1,21 +1,24 @@
-//! The log of an instance, which separate threads write.
+//! The log of an instance, which a separate thread writes.
 
-use std::{net::TcpListener, process::Stdio};
+use std::{net::TcpListener, process::Stdio, time::Duration};
 
 use centile::dev::local::signal;
+use chrono::{DateTime, Utc};
+use futures::join;
 use reqwest::Method;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::unix::pipe,
     runtime::Handle,
+    time::sleep,
 };
 
 use crate::{
     http::limits::wire::Wire,
-    support::{Serve, TestDb, centile, client, spawn_serve, wait::within},
+    support::{Serve, TestDb, centile, client, run, spawn_serve, wait::within},
 };
 
-/// Enough to fill the queue of the log, which holds 8,192 lines.
+/// Enough to fill a buffer of the log, which holds 1 MiB.
 const REQUESTS: usize = 12_000;
 /// Requests in flight at a time.
 const AT_ONCE: usize = 10;
@@ -28,7 +31,8 @@ fn long_path(n: usize) -> String {
 #[tokio::test]
 async fn each_request_is_logged_before_an_instance_stops() {
     let db = TestDb::new().await;
-    let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
+    // Lines of different workers may be out of order.
+    let mut serve = spawn_serve(&db, None, &["--log", "info", "--workers", "1"]).await;
     for n in 0..300 {
         serve.client.get(serve.at(&format!("/nowhere/{n}"))).send().await.unwrap();
     }
@@ -68,6 +72,86 @@ async fn an_unread_log_delays_no_request_and_reports_lost_lines() {
     let lost: usize = of("log lines were lost").iter().map(lost).sum();
     assert!(lost > 0);
     assert_eq!(of("answered").len() + lost, REQUESTS, "{lost} lines lost");
+}
+
+/// Returns the lines with this text, without their timestamps, which `end` follows.
+fn lines_with<'a>(output: &'a str, text: &str, end: &str) -> Vec<&'a str> {
+    let lines = output.lines().filter(|line| line.contains(text));
+    let without = |line: &'a str| {
+        let at = line.find("20").unwrap();
+        let (time, rest) = line[at..].split_once(end).unwrap();
+        assert!(time.len() == "2026-11-25T11:01:08.403198Z".len() && time.ends_with('Z'), "{line}");
+        time.parse::<DateTime<Utc>>().unwrap();
+        rest
+    };
+    lines.map(without).collect()
+}
+
+#[tokio::test]
+async fn each_line_of_a_request_contains_its_id() {
+    let db = TestDb::new().await;
+    let fail = async |flags: &[&str]| {
+        let mut serve = spawn_serve(&db, None, flags).await;
+        db.execute("ALTER TABLE centile_store.boards RENAME TO hidden").await;
+        let request = serve.client.get(serve.at("/v1/boards?limit=1")).header("x-request-id", "a:1");
+        assert_eq!(request.send().await.unwrap().status(), 503);
+        db.execute("ALTER TABLE centile_store.hidden RENAME TO boards").await;
+        assert!(serve.stop().await.success());
+        serve.output()
+    };
+    let error = "ERROR request{request_id=a:1}: centile::store::error: the schema is missing or outdated: \
+        run `centile migrate` error=\"relation \\\"centile_store.boards\\\" does not exist\"";
+    assert_eq!(lines_with(&fail(&["--log", "warn"]).await, "a:1", " "), [error]);
+
+    let output = fail(&["--log", "info"]).await;
+    let lines = lines_with(&output, "a:1", " ");
+    let answered = " INFO centile::request: answered request_id=a:1 method=GET path=\"/v1/boards\" \
+        address=127.0.0.1 status=503 duration_ms=";
+    let duration = |line: &str, begin: &str| line.strip_prefix(begin).unwrap().parse::<f64>();
+    assert_eq!((lines.len(), lines[0]), (2, error), "{output}");
+    assert!(duration(lines[1], answered).is_ok(), "{output}");
+    assert!(!output.lines().any(|line| line.contains("stopped") && line.contains("request")), "{output}");
+
+    let output = fail(&["--log", "info", "--log-format", "json"]).await;
+    let lines = lines_with(&output, "a:1", "\",");
+    let error = concat!(
+        r#""level":"ERROR","message":"the schema is missing or outdated: run `centile migrate`","#,
+        r#""error":"relation \"centile_store.boards\" does not exist","target":"centile::store::error","#,
+        r#""span":{"request_id":"a:1","name":"request"},"spans":[{"request_id":"a:1","name":"request"}]}"#
+    );
+    assert_eq!(lines[0], error);
+    let answered = concat!(
+        r#""level":"INFO","message":"answered","request_id":"a:1","method":"GET","path":"/v1/boards","#,
+        r#""address":"127.0.0.1","status":503,"duration_ms":"#
+    );
+    let (line, target) = lines[1].rsplit_once(',').unwrap();
+    assert!(duration(line, answered).is_ok(), "{output}");
+    assert_eq!(target, r#""target":"centile::request"}"#);
+}
+
+#[tokio::test]
+async fn only_chosen_requests_are_logged() {
+    let db = TestDb::new().await;
+    for (requests, expected) in [("errors", &["/nowhere"][..]), ("slow", &["/v1/boards", "/nowhere"]), ("off", &[])] {
+        let mut serve = spawn_serve(&db, None, &["--log", "info", "--log-requests", requests]).await;
+        let get = async |path: &str| serve.client.get(serve.at(path)).send().await.unwrap().status();
+        let held = db.hold("LOCK TABLE centile_store.boards").await;
+        let release = async {
+            db.until_waiting(1, || false).await;
+            sleep(Duration::from_millis(100)).await;
+            drop(held);
+        };
+        assert_eq!(join!(get("/v1/boards"), release).0, 200);
+        assert_eq!(get("/nowhere").await, 404);
+        assert!(serve.stop().await.success());
+        let output = serve.output();
+        let answered: Vec<&str> = output.lines().filter(|line| line.contains("answered")).collect();
+        assert_eq!(answered.len(), expected.len(), "{requests}: {output}");
+        for (line, path) in answered.iter().zip(expected) {
+            assert!(line.contains(&format!(" path=\"{path}\" ")), "{requests}: {output}");
+        }
+    }
+    run(&db, &["serve", "--log-requests", "some"]).refused(2, &["'some'", "--log-requests", "all, errors, slow, off"]);
 }
 
 #[tokio::test]
