@@ -1,15 +1,20 @@
 //! For tests only: batches and count checks, as an instance runs them.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use chrono::DateTime;
 use serde_json::{Value, json};
 
 use crate::{
     Result,
     maintenance::verify::{CountFindings, check_counts},
     model::{
+        board::{Board, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        hidden::Hidden,
         name::Named as _,
-        {hidden::Hidden, settings::Settings},
+        presentation::Presentation,
+        settings::Settings,
+        tier::Tiers,
     },
     rules::{EventSource, Refusal, Standing},
     scoring::write::{self, Answer},
@@ -44,6 +49,37 @@ impl Batches {
             write::Lane::new(board_id, lane).write(&self.0, source, &events.iter().collect::<Vec<_>>()).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
     }
+}
+
+/// Returns a public board with one period, as PostgreSQL returns it.
+pub fn board(slug: &str) -> Result<Board> {
+    Ok(Board {
+        id: 1,
+        slug: slug.parse()?,
+        title: "Main".to_owned(),
+        mode: Mode::Sum,
+        order: Order::Desc,
+        ties: Ties::Shared,
+        periods: vec![PeriodKind::AllTime],
+        lanes: 1,
+        time_zone: "UTC".to_owned(),
+        points_min: 0,
+        points_max: 100,
+        frozen_top_size: 100,
+        kept_archives: KeptArchives::new(),
+        reading: Reading::Public,
+        events_per_minute: None,
+        gain_max: GainMax::new(),
+        on_violation: OnViolation::Refuse,
+        snapshots: None,
+        rolling: Vec::new(),
+        tags: BTreeSet::new(),
+        tiers: Tiers::default(),
+        segments: Vec::new(),
+        presentation: Presentation::default(),
+        combination: None,
+        created_at: DateTime::UNIX_EPOCH,
+    })
 }
 
 /// Prepares a connection to the database at `url`.

@@ -1,21 +1,15 @@
 //! Times pure computation of requests, without servers. `make bench-computation` runs it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    error::Error,
-    hint::black_box,
-};
+use std::{error::Error, hint::black_box};
 
 use centile::{
     model::{
-        board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        board::{Board, PeriodKind},
         period::{Period, PeriodSelector, PeriodState},
-        presentation::Presentation,
         rank::{AnsweredBy, Header, Page, Row},
-        tier::Tiers,
         user::UserId,
     },
-    timed,
+    tested, timed,
 };
 use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, Throughput};
@@ -68,31 +62,11 @@ fn tops(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> 
 
 fn board() -> Result<Board, Box<dyn Error>> {
     Ok(Board {
-        id: 1,
-        slug: "arena".parse()?,
-        title: "Arena".to_owned(),
-        mode: Mode::Sum,
-        order: Order::Desc,
-        ties: Ties::Shared,
         periods: vec![PeriodKind::AllTime, PeriodKind::Week, PeriodKind::Month],
         lanes: 4,
-        time_zone: "UTC".to_owned(),
         points_min: -1_000_000,
         points_max: 1_000_000,
-        frozen_top_size: 100,
-        kept_archives: BTreeMap::new(),
-        reading: Reading::Public,
-        events_per_minute: None,
-        gain_max: BTreeMap::new(),
-        on_violation: OnViolation::Refuse,
-        snapshots: None,
-        rolling: Vec::new(),
-        tags: BTreeSet::new(),
-        tiers: Tiers::default(),
-        segments: Vec::new(),
-        presentation: Presentation::default(),
-        combination: None,
-        created_at: DateTime::<Utc>::UNIX_EPOCH,
+        ..tested::board("arena")?
     })
 }
 

@@ -141,21 +141,21 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::{boards, http, instance, model::settings::Settings};
+    use crate::{boards, http, instance, model::settings::Settings, tested};
 
     #[test]
     fn a_slow_look_up_does_not_undo_a_change() -> Result<()> {
         let cache = BoardCache::new(Duration::from_secs(1));
         let slug: BoardSlug = "main".parse()?;
-        let private = || Board::public("main").map(|board| Arc::new(Board { reading: Reading::Key, ..board }));
+        let private = || tested::board("main").map(|board| Arc::new(Board { reading: Reading::Key, ..board }));
         let reading = || cache.last_seen(&slug).map(|board| board.reading);
         let (slow, fast) = (Instant::now(), Instant::now());
         cache.forget(&slug);
-        cache.insert(&slug, Arc::new(Board::public("main")?), slow);
+        cache.insert(&slug, Arc::new(tested::board("main")?), slow);
         assert_eq!(reading(), None);
         let later = Instant::now() + Duration::from_millis(1);
         cache.insert(&slug, private()?, later);
-        cache.insert(&slug, Arc::new(Board::public("main")?), fast);
+        cache.insert(&slug, Arc::new(tested::board("main")?), fast);
         assert_eq!(reading(), Some(Reading::Key));
         Ok(())
     }
@@ -174,22 +174,22 @@ mod tests {
             ("long", Duration::from_secs(61), Reading::Key),
         ] {
             let seen_at = ago(outage + before);
-            instance.boards.cache.seen.insert(slug.parse()?, (Arc::new(Board::public(slug)?), seen_at));
+            instance.boards.cache.seen.insert(slug.parse()?, (Arc::new(tested::board(slug)?), seen_at));
             *instance.boards.cache.outage() =
                 Some(Outage { first_failure_at: ago(outage), last_failure_at: ago(Duration::from_secs(59)) });
             let found = boards::find(&instance.boards, &slug.parse()?).await?;
-            assert_eq!(*found, Board { reading: wanted, ..Board::public(slug)? }, "{slug}");
+            assert_eq!(*found, Board { reading: wanted, ..tested::board(slug)? }, "{slug}");
             assert_eq!(instance.boards.cache.requires_key_for_outage(&found), wanted == Reading::Key, "{slug}");
         }
         // No request has failed yet, or the last failure was long ago: this one starts an outage.
-        instance.boards.cache.seen.insert("quiet".parse()?, (Arc::new(Board::public("quiet")?), ago(outage)));
+        instance.boards.cache.seen.insert("quiet".parse()?, (Arc::new(tested::board("quiet")?), ago(outage)));
         for last in
             [None, Some(Outage { first_failure_at: ago(outage), last_failure_at: ago(Duration::from_secs(61)) })]
         {
             *instance.boards.cache.outage() = last;
             assert_eq!(boards::find(&instance.boards, &"quiet".parse()?).await?.reading, Reading::Key, "{last:?}");
         }
-        let private = Board { reading: Reading::Key, ..Board::public("private")? };
+        let private = Board { reading: Reading::Key, ..tested::board("private")? };
         instance.boards.cache.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
 
         // A caller without a key gets 401 only if the board is certain to require one. The server

@@ -484,37 +484,3 @@ pub struct Board {
     /// Time of creation.
     pub created_at: DateTime<Utc>,
 }
-
-#[cfg(test)]
-impl Board {
-    /// A public board, as PostgreSQL returns it.
-    pub(crate) fn public(slug: &str) -> Result<Self> {
-        Ok(Self {
-            id: 1,
-            slug: slug.parse()?,
-            title: "Main".to_owned(),
-            mode: Mode::Sum,
-            order: Order::Desc,
-            ties: Ties::Shared,
-            periods: vec![PeriodKind::AllTime],
-            lanes: 1,
-            time_zone: "UTC".to_owned(),
-            points_min: 0,
-            points_max: 100,
-            frozen_top_size: 100,
-            kept_archives: KeptArchives::new(),
-            reading: Reading::Public,
-            events_per_minute: None,
-            gain_max: GainMax::new(),
-            on_violation: OnViolation::Refuse,
-            snapshots: None,
-            rolling: Vec::new(),
-            tags: BTreeSet::new(),
-            tiers: Tiers::default(),
-            segments: Vec::new(),
-            presentation: Presentation::default(),
-            combination: None,
-            created_at: DateTime::UNIX_EPOCH,
-        })
-    }
-}

@@ -158,7 +158,7 @@ impl Owners {
         }
         let count = servers.values().map(Vec::len).sum();
         let mut numbered: Vec<(i16, Pool)> = Vec::with_capacity(count);
-        self.rounds.clear();
+        let mut rounds = Vec::with_capacity(servers.len());
         for ((host, port), lanes) in servers {
             let options = at(options, &host, port);
             let pool = match self.pools.entry((host, port)) {
@@ -168,11 +168,11 @@ impl Owners {
             numbered.extend(lanes.iter().map(|lane| (*lane, pool.clone())));
             let has: Arc<[bool]> =
                 (0..count).map(|lane| lanes.iter().any(|one| usize::try_from(*one) == Ok(lane))).collect();
-            self.rounds.push((pool, Some(has)));
+            rounds.push((pool, Some(has)));
         }
         numbered.sort_by_key(|(lane, _)| *lane);
         self.lanes = numbered.into_iter().map(|(_, pool)| pool).collect();
-        self.groups = groups;
+        (self.rounds, self.groups) = (rounds, groups);
         Ok(())
     }
 }

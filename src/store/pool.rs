@@ -28,10 +28,10 @@ use tokio_util::context::TokioContext;
 use crate::{Code, Error, Result, single_flight::SingleFlightCache, store::error::has_other_columns};
 
 /// Timeout of the ping of a connection that may be lost.
-const CONNECTED: Duration = Duration::from_millis(250);
+const PING_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Timeout of a connection that is opened to see whether PostgreSQL accepts any.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Pauses between attempts to connect: the first one, doubled after each attempt, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(400));
@@ -195,7 +195,7 @@ impl Manager for Connector {
         let is_suspect = connection.has_failed || self.last_loss.is_within(metrics.last_used());
         let open = connection.open()?;
         if is_suspect {
-            timeout(CONNECTED, open.ping()).await.map_err(|_| silent("an idle connection did not answer"))??;
+            timeout(PING_TIMEOUT, open.ping()).await.map_err(|_| silent("an idle connection did not answer"))??;
             connection.has_failed = false;
         }
         Ok(())
@@ -228,7 +228,7 @@ impl Pool {
     pub(super) async fn try_connect(&self) -> sqlx::Result<()> {
         let options = self.connections.manager().options();
         let connecting = async { PgConnection::connect_with(&options).await?.close().await };
-        let connected = timeout(CONNECTED_WITHIN, connecting).await;
+        let connected = timeout(CONNECT_TIMEOUT, connecting).await;
         match connected.unwrap_or_else(|_| Err(silent("a new connection was not accepted"))) {
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(TOO_MANY_CONNECTIONS) => Ok(()),
             connected => connected,

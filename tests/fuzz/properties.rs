@@ -1,25 +1,20 @@
 //! Properties that every external input must satisfy. `make fuzz` searches for bytes that violate
 //! them. The tests run the bytes in `seeds/`, including every input that has ever failed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    str,
-};
+use std::str;
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
     fuzzed::{self, File, Imported},
     model::{
-        board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        board::{Board, Mode, PeriodKind, Ties},
         file_format::FileFormat,
         metadata::Metadata,
         period::{Period, PeriodSelector, PeriodState},
-        presentation::Presentation,
-        tier::Tiers,
     },
-    timed,
+    tested, timed,
 };
-use chrono::{DateTime, Datelike as _, Utc};
+use chrono::Datelike as _;
 
 /// A period selector is accepted exactly if it is valid, and its output equals its input. A cursor
 /// decodes to the key that it was made from.
@@ -247,30 +242,12 @@ fn check(board: &Board, event: &Imported) {
 
 fn board(ties: Ties) -> Board {
     Board {
-        id: 1,
-        slug: "arena".parse().unwrap_or_else(|_| unreachable!("a slug")),
-        title: "Arena".to_owned(),
         mode: Mode::Best,
-        order: Order::Desc,
         ties,
         periods: vec![PeriodKind::AllTime, PeriodKind::Week],
         lanes: 4,
-        time_zone: "UTC".to_owned(),
         points_min: -1_000_000,
         points_max: 1_000_000,
-        frozen_top_size: 100,
-        kept_archives: BTreeMap::new(),
-        reading: Reading::Public,
-        events_per_minute: None,
-        gain_max: BTreeMap::new(),
-        on_violation: OnViolation::Refuse,
-        snapshots: None,
-        rolling: Vec::new(),
-        tags: BTreeSet::new(),
-        tiers: Tiers::default(),
-        segments: Vec::new(),
-        presentation: Presentation::default(),
-        combination: None,
-        created_at: DateTime::<Utc>::UNIX_EPOCH,
+        ..tested::board("arena").unwrap_or_else(|_| unreachable!("a slug"))
     }
 }

@@ -431,7 +431,7 @@ fn outcome_mismatch() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Standing;
+    use crate::{rules::Standing, tested};
 
     fn accepted(transaction_id: i64) -> Answer {
         let standing = Standing { user_id: 1, period_id: 1, period: "all_time".to_owned(), score: 50, was: None };
@@ -444,7 +444,7 @@ mod tests {
     fn results_keep_the_order_of_the_events() -> Result<()> {
         let refusals = vec![None, Some(Error::invalid("points", "no")), None, Some(Error::invalid(body::WHOLE, "no"))];
         let answers = vec![Ok(accepted(1)), Err(Error::conflict(Code::IdConflict, "other content"))];
-        let results = merged(&Board::public("main")?, refusals, answers, "events")?;
+        let results = merged(&tested::board("main")?, refusals, answers, "events")?;
         let results = serde_json::to_value(results).unwrap_or_default();
         assert_eq!(
             results[0],
@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_wrong_number_of_answers_is_an_internal_error() -> Result<()> {
-        let board = Board::public("main")?;
+        let board = tested::board("main")?;
         assert!(merged(&board, vec![None, None], vec![Ok(accepted(1))], "events").is_err());
         assert!(merged(&board, vec![None], vec![Ok(accepted(1)), Ok(accepted(2))], "events").is_err());
         Ok(())

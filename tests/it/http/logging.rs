@@ -6,6 +6,7 @@ use centile::dev::local::signal;
 use chrono::{DateTime, Utc};
 use futures::join;
 use reqwest::Method;
+use sqlx::{Connection as _, PgConnection};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     net::unix::pipe,
@@ -15,7 +16,10 @@ use tokio::{
 
 use crate::{
     http::limits::wire::Wire,
-    support::{Serve, TestDb, centile, client, run, spawn_serve, wait::within},
+    support::{
+        Serve, TestDb, centile, client, run, spawn_serve,
+        wait::{until, within},
+    },
 };
 
 /// Enough to fill a buffer of the log, which holds 1 MiB.
@@ -180,10 +184,11 @@ async fn invalid_requests_are_not_logged() {
 }
 
 #[tokio::test]
-async fn an_aborted_request_is_logged() {
+async fn an_aborted_request_is_logged_and_its_statement_ends() {
     let db = TestDb::new().await;
-    let serve = spawn_serve(&db, None, &["--log", "info"]).await;
-    let held = db.hold("LOCK TABLE centile_store.boards").await;
+    // The statement does not end by its timeout.
+    let serve = spawn_serve(&db, None, &["--log", "info", "--statement-timeout", "3600"]).await;
+    let mut held = db.hold("LOCK TABLE centile_store.boards").await;
     let mut wire = Wire::to(&serve).await;
     wire.send("GET /v1/boards HTTP/1.1\r\nHost: x\r\nX-Request-Id: gone\r\n\r\n").await.unwrap();
     db.until_waiting(1, || false).await;
@@ -192,6 +197,14 @@ async fn an_aborted_request_is_logged() {
     let output = serve.logged("client disconnected", 1).await;
     let line = output.lines().find(|line| line.contains("client disconnected")).unwrap();
     assert!(line.contains("request_id=gone") && line.contains(" status=499 "), "{line}");
+    let mut asking = PgConnection::connect(db.url()).await.unwrap();
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    until("the statement ends", async || {
+        sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut asking).await.unwrap() == 0
+    })
+    .await;
+    sqlx::query("SELECT 1").execute(&mut held).await.expect("the lock is still held");
     drop(held);
     let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(numbers.lines().any(|line| line.contains("status=\"499\"")), "{numbers}");
