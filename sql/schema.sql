@@ -436,7 +436,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[], p_segments text[] DEFAULT '{}'::text[]) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[], p_segments text[] DEFAULT '{}'::text[], p_buckets text DEFAULT 'all'::text) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -452,10 +452,11 @@ BEGIN
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
+    PERFORM centile_store.check_buckets(p_buckets);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
          frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling, tags,
-         score_format, description, icon_url, colour, tiers, segments)
+         score_format, description, icon_url, colour, tiers, segments, buckets)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
@@ -464,7 +465,7 @@ BEGIN
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
             ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric),
             ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
-            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'), coalesce(p_segments, '{}'))
+            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'), coalesce(p_segments, '{}'), coalesce(p_buckets, 'all'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT b.id, lane FROM centile_store.boards b CROSS JOIN generate_series(0, b.lanes - 1) AS lane WHERE b.id = v_board_id;
@@ -476,7 +477,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -1464,7 +1465,7 @@ $$;
 
 COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT NULL::text[], p_segments text[] DEFAULT NULL::text[]) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT NULL::text[], p_segments text[] DEFAULT NULL::text[], p_buckets text DEFAULT NULL::text) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1476,9 +1477,8 @@ BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
-    IF p_time_zone <> v_board.time_zone THEN
-        PERFORM centile_store.check_time_zone(p_time_zone);
-    END IF;
+    PERFORM centile_store.check_time_zone(p_time_zone) WHERE p_time_zone <> v_board.time_zone;
+    PERFORM centile_store.check_buckets(p_buckets);
     UPDATE centile_store.boards b
     SET title = coalesce(p_title, b.title), mode = coalesce(p_mode, b.mode), score_order = coalesce(p_order, b.score_order),
         ties = coalesce(p_ties, b.ties), lanes = coalesce(p_lanes, b.lanes), time_zone = coalesce(p_time_zone, b.time_zone),
@@ -1491,7 +1491,8 @@ BEGIN
         rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
         tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
         score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
-        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers), segments = coalesce(p_segments, b.segments)
+        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers), segments = coalesce(p_segments, b.segments),
+        buckets = coalesce(p_buckets, b.buckets)
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
@@ -1529,7 +1530,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Changes the rules of a board and returns its id. p_tags, p_tiers and p_segments replace all earlier values, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) IS 'Changes the rules of a board and returns its id. p_tags, p_tiers and p_segments replace all earlier values, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -1557,6 +1558,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) IS 'The applied batch of each lane of a board, lane 0 first. Example: SELECT centile_store.applied_batches(1, 2);';
 
+CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT (SELECT l.batch FROM centile_store.board_lanes l
+                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+        FROM generate_series(0, p_lanes - 1) AS n
+        ORDER BY n);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Number of the last batch of each lane of a board, lane 0 first. Example: SELECT centile_store.lane_batches(1, 2);';
+
 CREATE FUNCTION centile_store.version_text(p_batches bigint[]) RETURNS text
     LANGUAGE sql STABLE
     RETURN concat_ws('.'::text, centile.epoch(), "left"(encode(sha256(convert_to(array_to_string(p_batches, '-'::text), 'UTF8'::name)), 'hex'::text), 16));
@@ -1577,7 +1592,12 @@ CREATE TABLE centile_store.rankings (
     low_tie_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
     low_user_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
     damaged_at timestamp with time zone,
-    CONSTRAINT rankings_hundred_places CHECK (((cardinality(buckets) = 100) AND (cardinality(low_rank_keys) = 100) AND (cardinality(low_tie_keys) = 100) AND (cardinality(low_user_keys) = 100)))
+    has_bucket_rows boolean DEFAULT true NOT NULL,
+    CONSTRAINT rankings_places CHECK (((cardinality(buckets) =
+CASE
+    WHEN has_bucket_rows THEN 100
+    ELSE 1
+END) AND (cardinality(low_rank_keys) = cardinality(buckets)) AND (cardinality(low_tie_keys) = cardinality(buckets)) AND (cardinality(low_user_keys) = cardinality(buckets)) AND (has_bucket_rows OR (buckets = '{100}'::smallint[]))))
 )
 WITH (fillfactor='50');
 ALTER TABLE ONLY centile_store.rankings ALTER COLUMN buckets SET STORAGE PLAIN;
@@ -1599,12 +1619,14 @@ COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower
 
 COMMENT ON COLUMN centile_store.rankings.damaged_at IS 'When applying a batch showed that bucket rows or counts do not match the log, or that the log lacks a batch. The ranking needs a rebuild.';
 
+COMMENT ON COLUMN centile_store.rankings.has_bucket_rows IS 'False for a ranking without bucket rows and counts. Its only bucket has the number 100, which stands for the view leaderboard.';
+
 CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
-    RETURN (SELECT centile_store.version_text(centile_store.applied_batches(g.board_id, (g.lanes)::integer)) AS version_text FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
+    RETURN (SELECT centile_store.version_text(CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, (g.lanes)::integer) ELSE centile_store.lane_batches(g.board_id, (g.lanes)::integer) END) AS version_text FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
 
-COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking at the applied batches, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking at the applied batches, or at the last ones without bucket rows, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
 
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1751,7 +1773,7 @@ CREATE FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint,
 DECLARE
     v_player record;
 BEGIN
-    SELECT g.board_id, x.lane, p.batch, (SELECT a.batch FROM centile_store.applied a
+    SELECT g.board_id, g.has_bucket_rows, x.lane, p.batch, (SELECT a.batch FROM centile_store.applied a
                                          WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
     INTO v_player
     FROM centile_store.rankings g
@@ -1759,7 +1781,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
     LEFT JOIN centile_store.players p ON p.board_id = g.board_id AND p.user_id = u.id AND p.lane = x.lane
     WHERE g.id = p_ranking_id AND u.id = p_user_id;
-    IF v_player.batch > coalesce(v_player.applied, 0) THEN
+    IF v_player.has_bucket_rows AND v_player.batch > coalesce(v_player.applied, 0) THEN
         SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
         FROM centile_store.batch_log c
         CROSS JOIN LATERAL (
@@ -1826,7 +1848,7 @@ BEGIN
     -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its number.
     WITH layout AS MATERIALIZED (
         SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
-        WHERE g.id = ANY (p_rankings) AND g.released_at IS NULL AND g.damaged_at IS NULL
+        WHERE g.id = ANY (p_rankings) AND g.has_bucket_rows AND g.released_at IS NULL AND g.damaged_at IS NULL
           AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.periods p WHERE p.id = g.period_id AND p.ranking_id = g.id))
     ), change AS (
         SELECT c.*, l.buckets, l.low_rank_keys, width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
@@ -1897,6 +1919,9 @@ CREATE FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smallint, p_
 #variable_conflict use_column
 DECLARE
     v_batches bigint;
+    -- Rankings without bucket rows, which need no fold.
+    v_skipped bigint[] := ARRAY(SELECT g.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+                                WHERE p.board_id = p_board_id AND NOT g.has_bucket_rows);
     v_changes record;
 BEGIN
     SELECT max(x.batch), count(*), sum(x.changes) INTO batch, v_batches, changes
@@ -1911,7 +1936,7 @@ BEGIN
     IF v_batches <> apply_lane.batch - p_applied THEN
         RAISE WARNING 'the log of batches lacks batches of lane % of board % after batch %', p_lane, p_board_id, p_applied;
         UPDATE centile_store.rankings g SET damaged_at = clock_timestamp()
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.damaged_at IS NULL;
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
     -- Folds the changes of each entry: the key before the first one, and the key after the last one.
     SELECT array_agg(x.ranking_id) AS rankings, array_agg(x.user_id) AS users, array_agg(x.first_rank_key) AS was_keys,
@@ -1922,7 +1947,7 @@ BEGIN
           FROM centile_store.batch_log c
           CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys, c.rank_keys, c.tie_keys)
               AS e (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
-          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL
+          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL AND e.ranking_id <> ALL (v_skipped)
           WINDOW entry AS (PARTITION BY e.ranking_id, e.user_id ORDER BY c.batch)) x
     WHERE x.is_last;
     PERFORM centile_store.apply_or_mark(p_lane, batch, v_changes.rankings, v_changes.users, v_changes.was_keys, v_changes.was_ties, v_changes.keys, v_changes.ties)
@@ -2319,6 +2344,9 @@ CREATE TABLE centile_store.boards (
     colour text COLLATE pg_catalog."C",
     tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     segments text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    buckets text DEFAULT 'all'::text NOT NULL,
+    CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
+    CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
     CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
     CONSTRAINT boards_description_length CHECK (((octet_length(description) >= 1) AND (octet_length(description) <= 1000))),
@@ -2386,6 +2414,8 @@ COMMENT ON COLUMN centile_store.boards.colour IS 'Colour of the board, such as #
 COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different names, best first: gold: top 10 %, gold: rank 100 or gold: score 5000.';
 
 COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
+
+COMMENT ON COLUMN centile_store.boards.buckets IS 'Which new rankings have bucket rows: all, or only those of all time.';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -2647,7 +2677,9 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
                      FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
         OFFSET 0) a
     CROSS JOIN LATERAL (
-        SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions, CASE p.segment WHEN '' THEN p.id ELSE (
+        SELECT CASE WHEN g.has_bucket_rows THEN a.batches ELSE a.newest END AS batches,
+               g.has_bucket_rows AND a.batches IS DISTINCT FROM a.newest AS is_behind,
+               CASE WHEN g.has_bucket_rows THEN a.revisions ELSE a.newest END AS revisions, CASE p.segment WHEN '' THEN p.id ELSE (
             SELECT w.id FROM centile_store.periods w WHERE w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '') END AS whole_id
         OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
@@ -2670,7 +2702,7 @@ COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_
 
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ('leaderboard_bucket_'::text || to_char((p_bucket)::double precision, 'FM00'::text));
+    RETURN CASE p_bucket WHEN 100 THEN 'leaderboard'::text ELSE ('leaderboard_bucket_'::text || to_char((p_bucket)::double precision, 'FM00'::text)) END;
 
 COMMENT ON FUNCTION centile_store.bucket_table(p_bucket smallint) IS 'Name of a bucket''s table. Example: SELECT centile_store.bucket_table(7::smallint);';
 
@@ -2686,6 +2718,8 @@ BEGIN
     SELECT g.lanes, g.buckets INTO v_lanes, v_buckets FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     IF v_lanes IS NULL THEN
         RETURN NULL;
+    ELSIF v_buckets[1] = 100 THEN
+        RETURN ARRAY[centile_store.player_count(p_ranking_id)];
     END IF;
     FOR v_lane IN 0..v_lanes - 1 LOOP
         v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
@@ -2885,6 +2919,18 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) IS 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';
+
+CREATE FUNCTION centile_store.check_buckets(p_buckets text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF p_buckets = 'all_time' AND to_regclass('centile_lanes.groups') IS NOT NULL THEN
+        RAISE EXCEPTION 'on a cluster, every ranking has bucket rows' USING ERRCODE = 'CB422', DETAIL = 'buckets', HINT = 'Set buckets to all.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_buckets(p_buckets text) IS 'Raises an error if the server does not support a value of the setting "buckets". Example: SELECT centile_store.check_buckets(''all'') IS NOT NULL AS is_valid;';
 
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
@@ -3391,15 +3437,19 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_sto
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_totals bigint[] := centile_store.bucket_totals(p_ranking_id);
+    v_totals bigint[];
     v_bucket record;
     v_count  bigint;
     v_above  bigint;
 BEGIN
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key);
+    IF v_bucket.bucket = 100 THEN
+        RETURN v_bucket.counted[2];
+    END IF;
+    v_totals := centile_store.bucket_totals(p_ranking_id);
     IF v_totals IS NULL THEN
         RETURN 0;
     END IF;
-    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key);
     v_above := CASE WHEN v_bucket.from_below THEN v_totals[v_bucket.place] - v_bucket.counted[2] ELSE v_bucket.counted[2] END;
     FOREACH v_count IN ARRAY v_totals[v_bucket.place + 1:] LOOP
         v_above := v_above + v_count;
@@ -3483,10 +3533,10 @@ CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments te
     LANGUAGE plpgsql
     AS $$
 DECLARE
+    v_count    integer := CASE p_volatility WHEN 'STABLE' THEN 101 ELSE 100 END;
     v_branches text[] := ARRAY(
-        SELECT format(p_statement, 'centile_store.' || centile_store.bucket_table(n::smallint)) FROM generate_series(0, 99) AS n);
-    v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
-    v_count    integer := 100;
+        SELECT format(p_statement, 'centile_store.' || centile_store.bucket_table(n::smallint)) FROM generate_series(0, v_count - 1) AS n);
+    v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, v_count - 1) AS n);
 BEGIN
     -- Combines adjacent branches until one is left.
     WHILE v_count > 1 LOOP
@@ -3517,6 +3567,13 @@ DECLARE
     v_bounds     bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    IF v_board.buckets = 'all_time' AND (SELECT p.kind <> 'all_time' FROM centile_store.periods p WHERE p.id = p_period_id) THEN
+        -- removed_bucket: centile_store.remove_released has no rows to look for.
+        INSERT INTO centile_store.rankings (board_id, period_id, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+        SELECT p_board_id, p_period_id, v_board.lanes, false, 100, '{100}', x.low, x.low, x.low FROM (SELECT ARRAY[centile_store.key_min()] AS low) x
+        RETURNING id INTO v_ranking_id;
+        RETURN v_ranking_id;
+    END IF;
     SELECT x.shape INTO v_bounds
     FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
           FROM centile_store.periods p
@@ -4211,7 +4268,7 @@ BEGIN
     WHERE k.n > 0 AND k.n % v_size = 0 AND k.n < v_size * 100;
     PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
         || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
-    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.has_bucket_rows;
     RETURN v_players;
 END
 $$;
@@ -4231,13 +4288,20 @@ DECLARE
     v_filling record;
     v_step    record;
 BEGIN
-    SELECT f.*, coalesce(q.ranking_id, g.id) AS logged_id INTO v_filling
+    SELECT f.*, g.has_bucket_rows, coalesce(q.ranking_id, g.id) AS logged_id INTO v_filling
     FROM centile_store.rankings g
     JOIN centile_store.fillings f ON f.board_id = g.board_id AND f.ranking_id = g.id AND f.lane = p_lane
     JOIN centile_store.periods q ON q.id = g.period_id
     WHERE g.id = p_ranking_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'ranking % is not being built', p_ranking_id USING ERRCODE = 'CB409';
+    ELSIF NOT v_filling.has_bucket_rows THEN
+        UPDATE centile_store.fillings f SET rows_up_to = centile_store.key_max(), batch = (
+            SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = f.board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1)
+        WHERE f.board_id = v_filling.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane;
+        players := 0;
+        changes := 0;
+        RETURN;
     ELSIF v_filling.rows_up_to = 0 THEN
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT p_ranking_id, p_lane, array_fill(0, ARRAY[100])
@@ -4646,7 +4710,7 @@ CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT
 DECLARE
     v_players bigint[] := centile_store.bucket_totals(p_ranking_id);
     v_left    bigint := p_position;
-    v_place   integer := 100;
+    v_place   integer := cardinality(v_players);
     v_is_low  boolean;
 BEGIN
     IF v_players IS NULL OR p_position < 1 THEN
@@ -4695,7 +4759,7 @@ BEGIN
             CASE WHEN p_upwards THEN p_limit ELSE 0 END, CASE WHEN p_upwards THEN 0 ELSE p_limit END) k;
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
-        v_bucket := CASE WHEN p_limit > 0 THEN (
+        v_bucket := CASE WHEN p_limit > 0 AND v_bucket < 100 THEN (
             SELECT t.bucket
             FROM centile_store.rankings g
             CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) WITH ORDINALITY AS t (bucket, players, place)
@@ -4733,20 +4797,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
-
-CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    RETURN ARRAY(
-        SELECT (SELECT l.batch FROM centile_store.board_lanes l
-                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
-        FROM generate_series(0, p_lanes - 1) AS n
-        ORDER BY n);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Number of the last batch of each lane of a board, lane 0 first. Example: SELECT centile_store.lane_batches(1, 2);';
 
 CREATE FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -4789,13 +4839,13 @@ BEGIN
     SELECT 'layout', 100 + n, format('places of bucket %s', n), to_jsonb(1), to_jsonb(x.places)
     FROM generate_series(0, 99) AS n
     CROSS JOIN LATERAL (SELECT count(*) AS places FROM bound b WHERE b.bucket = n) x
-    WHERE x.places <> 1
+    WHERE x.places <> 1 AND v_ranking.has_bucket_rows
     UNION ALL
     SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
     FROM lane l
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = l.lane) c
     -- On a cluster, a lane has no counts before its first batch in the ranking.
-    WHERE c.rows <> 1 AND (c.rows > 1 OR to_regclass('centile_lanes.groups') IS NULL)
+    WHERE c.rows <> 1 AND (c.rows > 1 OR (v_ranking.has_bucket_rows AND to_regclass('centile_lanes.groups') IS NULL))
     UNION ALL
     SELECT 'lane rows', 101, format('lane %s of the board', l.lane), to_jsonb(1), to_jsonb(b.rows)
     FROM lane l
@@ -4993,7 +5043,7 @@ BEGIN
                    ORDER BY u.place)
         INTO buckets, bounds
         FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-        WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.damaged_at IS NULL;
+        WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
 END
 $$;
@@ -5543,7 +5593,17 @@ COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[],
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
+DECLARE
+    v_period centile_store.periods;
 BEGIN
+    SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
+    WHERE g.id = p_ranking_id AND NOT g.has_bucket_rows;
+    IF v_period.segment = '' THEN
+        -- Takes a quarter of the time.
+        RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_period.board_id AND v_period.id = ANY (x.period_ids));
+    ELSIF FOUND THEN
+        RETURN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
+    END IF;
     RETURN (SELECT coalesce(sum(n.players), 0)::bigint
             FROM centile_store.rankings g
             CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
@@ -5813,20 +5873,21 @@ BEGIN
         SELECT CASE WHEN l.user_id IS NULL THEN 'entry missing' WHEN e.user_id IS NULL THEN 'entry unexpected' ELSE 'entry different' END AS kind,
                coalesce(e.user_id, l.user_id) AS user_id,
                CASE WHEN e.user_id IS NOT NULL THEN to_jsonb(e) - 'user_id' END AS expected,
-               CASE WHEN l.user_id IS NOT NULL THEN to_jsonb(l) - 'user_id' - 'ranking_id' END AS found
+               CASE WHEN l.user_id IS NOT NULL THEN to_jsonb(l) - '{user_id,user_key,ranking_id}'::text[] END AS found
         FROM ledger e
         FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) l ON l.user_id = e.user_id
         WHERE (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
               IS DISTINCT FROM (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros)
     ), applied AS (
-        -- The keys that the bucket rows should contain.
+        -- The keys that the bucket rows should contain; none without bucket rows.
         SELECT coalesce(x.user_id, e.user_id) AS user_id, CASE WHEN x.user_id IS NULL THEN e.rank_key ELSE x.was_rank_key END AS rank_key,
                CASE WHEN x.user_id IS NULL THEN e.tie_key ELSE x.was_tie_key END AS tie_key
         FROM ledger e FULL JOIN centile_store.unapplied(p_ranking_id) x ON x.user_id = e.user_id
+        WHERE (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = p_ranking_id)
     ), place AS MATERIALIZED (
         SELECT u.* FROM centile_store.rankings g
         CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (bucket, rank_key, tie_key, user_key, n)
-        WHERE g.id = p_ranking_id
+        WHERE g.id = p_ranking_id AND g.has_bucket_rows
     ), key AS (
         SELECT coalesce(e.rank_key, b.rank_key) AS rank_key, coalesce(e.tie_key, b.tie_key) AS tie_key,
                coalesce(-e.user_id, b.user_key) AS user_key, b.bucket, e.user_id IS NOT NULL AS is_expected, false AS is_bound
@@ -5881,7 +5942,7 @@ CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigi
     LANGUAGE sql STABLE
     AS $$
     SELECT centile.epoch(),
-           centile_store.applied_batches(g.board_id, g.lanes),
+           CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE centile_store.lane_batches(g.board_id, g.lanes) END,
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p
@@ -7402,10 +7463,11 @@ CREATE VIEW centile.boards AS
     boards.colour,
     boards.tiers,
     boards.created_at,
-    boards.segments
+    boards.segments,
+    boards.buckets
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -7442,7 +7504,7 @@ CREATE VIEW centile.bucket_occupancy AS
     p.segment
    FROM ((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
+     JOIN centile_store.rankings g ON (((g.id = p.ranking_id) AND g.has_bucket_rows)))
      CROSS JOIN LATERAL ( SELECT u_1.place,
             u_1.bucket,
             u_1.rank_key,
@@ -7572,7 +7634,8 @@ CREATE VIEW centile_store.leaderboard AS
     k.tie_key,
     centile.tie_key_time(k.tie_key) AS reached_at,
     x.lane,
-    COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros
+    COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros,
+    (- x.user_id) AS user_key
    FROM ((( SELECT g.id AS ranking_id,
             q.id AS period_id,
             p.board_id,
@@ -7921,6 +7984,12 @@ CREATE VIEW centile.period_status AS
     p.ends_at,
         CASE
             WHEN (p.ranking_id IS NULL) THEN p.archive_players
+            WHEN ((NOT g.has_bucket_rows) AND (p.segment = ''::text)) THEN ( SELECT count(*) AS count
+               FROM centile_store.players x
+              WHERE ((x.board_id = p.board_id) AND (p.id = ANY (x.period_ids))))
+            WHEN (NOT g.has_bucket_rows) THEN ( SELECT count(*) AS count
+               FROM centile_store.leaderboard l_1
+              WHERE (l_1.ranking_id = p.ranking_id))
             ELSE ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
                FROM centile_store.bucket_counts x,
                 LATERAL unnest(x.counts) c(players)
@@ -7947,11 +8016,12 @@ CREATE VIEW centile.period_status AS
     p.closed_at,
     p.id AS period_id,
     p.segment
-   FROM ((((centile_store.boards b
+   FROM (((((centile_store.boards b
      CROSS JOIN LATERAL ( SELECT COALESCE(centile.last_event_at(b.id, max(l_1.last_at)), max(l_1.last_at)) AS last_at
            FROM centile_store.board_lanes l_1
           WHERE (l_1.board_id = b.id)) l)
      JOIN centile_store.periods p ON ((p.board_id = b.id)))
+     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
      LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = ANY (ARRAY['m'::"char", 'r'::"char"])) AND a.relispopulated)))
      CROSS JOIN LATERAL ( SELECT
                 CASE
@@ -7978,6 +8048,12 @@ CREATE VIEW centile.periods AS
         END AS state,
         CASE
             WHEN (p.ranking_id IS NULL) THEN p.archive_players
+            WHEN ((NOT g.has_bucket_rows) AND (p.segment = ''::text)) THEN ( SELECT count(*) AS count
+               FROM centile_store.players x
+              WHERE ((x.board_id = p.board_id) AND (p.id = ANY (x.period_ids))))
+            WHEN (NOT g.has_bucket_rows) THEN ( SELECT count(*) AS count
+               FROM centile_store.leaderboard l
+              WHERE (l.ranking_id = p.ranking_id))
             ELSE ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
                FROM centile_store.bucket_counts x,
                 LATERAL unnest(x.counts) c(players)
@@ -8081,11 +8157,11 @@ CREATE VIEW centile.ranking_counts AS
                           WHERE (e.ranking_id = p.ranking_id)
                           ORDER BY e.user_id, c.batch) f
                      LEFT JOIN centile_store.leaderboard l ON (((l.ranking_id = p.ranking_id) AND (l.user_id = f.user_id))))) AS unapplied
-           FROM (centile_store.periods p
+           FROM ((centile_store.periods p
              JOIN centile_store.boards b ON ((b.id = p.board_id)))
-          WHERE (p.ranking_id IS NOT NULL)) x;
+             JOIN centile_store.rankings g ON (((g.id = p.ranking_id) AND g.has_bucket_rows)))) x;
 
-COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, bucket rows and entries, and whether they agree. agree allows for batches that are not applied yet. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
+COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking with bucket rows by bucket counts, bucket rows and entries, and whether they agree. agree allows for batches that are not applied yet. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
 
 CREATE VIEW centile.score_history AS
  SELECT t.id AS transaction_id,
@@ -8745,8 +8821,8 @@ GRANT ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) TO ce
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -8895,14 +8971,17 @@ REVOKE ALL ON FUNCTION centile.tiers(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.applied_batches(p_board_id integer, p_lanes integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.version_text(p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.version_text(p_batches bigint[]) TO centile_service;
@@ -9054,6 +9133,9 @@ GRANT ALL ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_i
 
 REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_buckets(p_buckets text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_buckets(p_buckets text) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
 
@@ -9260,9 +9342,6 @@ GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint,
 
 REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) TO centile_service;

@@ -9,7 +9,7 @@ use crate::{
     Result,
     maintenance::verify::{CountFindings, check_counts},
     model::{
-        board::{Board, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        board::{Board, Buckets, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
         hidden::Hidden,
         name::Named as _,
         presentation::Presentation,
@@ -76,6 +76,7 @@ pub fn board(slug: &str) -> Result<Board> {
         tags: BTreeSet::new(),
         tiers: Tiers::default(),
         segments: Vec::new(),
+        buckets: Buckets::All,
         presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::UNIX_EPOCH,

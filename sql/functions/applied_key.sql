@@ -1,6 +1,6 @@
 -- The player's key at the applied batches: the key before the first change that is not applied, or
--- the entry's key if there is none. NULL if the player had no entry then. In plpgsql, which keeps its
--- plans.
+-- the entry's key if there is none. NULL if the player had no entry then. Without bucket rows, it is
+-- always the entry's key. In plpgsql, which keeps its plans.
 CREATE OR REPLACE FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint)
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
@@ -9,7 +9,7 @@ AS $$
 DECLARE
     v_player record;
 BEGIN
-    SELECT g.board_id, x.lane, p.batch, (SELECT a.batch FROM centile_store.applied a
+    SELECT g.board_id, g.has_bucket_rows, x.lane, p.batch, (SELECT a.batch FROM centile_store.applied a
                                          WHERE a.board_id = g.board_id AND a.lane = x.lane ORDER BY a.batch DESC LIMIT 1) AS applied
     INTO v_player
     FROM centile_store.rankings g
@@ -17,7 +17,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
     LEFT JOIN centile_store.players p ON p.board_id = g.board_id AND p.user_id = u.id AND p.lane = x.lane
     WHERE g.id = p_ranking_id AND u.id = p_user_id;
-    IF v_player.batch > coalesce(v_player.applied, 0) THEN
+    IF v_player.has_bucket_rows AND v_player.batch > coalesce(v_player.applied, 0) THEN
         SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
         FROM centile_store.batch_log c
         CROSS JOIN LATERAL (

@@ -1,6 +1,6 @@
 -- Each entry occurs once. The keys before are NULL for a new entry, the keys after for a deleted one.
 -- p_batch: the new revision of changed counts; NULL keeps the old one. Skips damaged and released
--- rankings, and with p_batch those that are being built. The caller holds the bucket lock
+-- rankings and those without bucket rows, and with p_batch those that are being built. The caller holds the bucket lock
 -- (centile_store.lock_buckets), or no other session uses the rankings.
 CREATE OR REPLACE FUNCTION centile_store.apply_changes(
     p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS void
@@ -18,7 +18,7 @@ BEGIN
     -- Steps of a bucket: 1 updates, 2 deletes, 3 inserts; each names a change by its number.
     WITH layout AS MATERIALIZED (
         SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
-        WHERE g.id = ANY (p_rankings) AND g.released_at IS NULL AND g.damaged_at IS NULL
+        WHERE g.id = ANY (p_rankings) AND g.has_bucket_rows AND g.released_at IS NULL AND g.damaged_at IS NULL
           AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.periods p WHERE p.id = g.period_id AND p.ranking_id = g.id))
     ), change AS (
         SELECT c.*, l.buckets, l.low_rank_keys, width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place

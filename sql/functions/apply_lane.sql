@@ -12,6 +12,9 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_batches bigint;
+    -- Rankings without bucket rows, which need no fold.
+    v_skipped bigint[] := ARRAY(SELECT g.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+                                WHERE p.board_id = p_board_id AND NOT g.has_bucket_rows);
     v_changes record;
 BEGIN
     SELECT max(x.batch), count(*), sum(x.changes) INTO batch, v_batches, changes
@@ -26,7 +29,7 @@ BEGIN
     IF v_batches <> apply_lane.batch - p_applied THEN
         RAISE WARNING 'the log of batches lacks batches of lane % of board % after batch %', p_lane, p_board_id, p_applied;
         UPDATE centile_store.rankings g SET damaged_at = clock_timestamp()
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.damaged_at IS NULL;
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
     -- Folds the changes of each entry: the key before the first one, and the key after the last one.
     SELECT array_agg(x.ranking_id) AS rankings, array_agg(x.user_id) AS users, array_agg(x.first_rank_key) AS was_keys,
@@ -37,7 +40,7 @@ BEGIN
           FROM centile_store.batch_log c
           CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys, c.rank_keys, c.tie_keys)
               AS e (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
-          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL
+          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL AND e.ranking_id <> ALL (v_skipped)
           WINDOW entry AS (PARTITION BY e.ranking_id, e.user_id ORDER BY c.batch)) x
     WHERE x.is_last;
     PERFORM centile_store.apply_or_mark(p_lane, batch, v_changes.rankings, v_changes.users, v_changes.was_keys, v_changes.was_ties, v_changes.keys, v_changes.ties)

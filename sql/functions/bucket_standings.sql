@@ -2,7 +2,8 @@
 -- the first row. Returns no row if the ranking is no longer the current one of the period. The same
 -- applies outside p_valid_from to p_valid_until, the time in which the selector means the period.
 --
--- is_behind: batches are not applied yet, so the state is older than the board's last batches.
+-- is_behind: batches are not applied yet, so the state is older than the board's last batches. A
+-- ranking without bucket rows is never behind, and the last batches identify its counts.
 -- Also returns the bucket counts if the caller's counts have another layout or other revisions.
 -- p_revisions has one revision per lane.
 -- Where ranks are shared and equal scores may be in other buckets too, beside_equals has two
@@ -44,7 +45,9 @@ AS $$
                      FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS revisions
         OFFSET 0) a
     CROSS JOIN LATERAL (
-        SELECT a.batches, a.batches IS DISTINCT FROM a.newest AS is_behind, a.revisions, CASE p.segment WHEN '' THEN p.id ELSE (
+        SELECT CASE WHEN g.has_bucket_rows THEN a.batches ELSE a.newest END AS batches,
+               g.has_bucket_rows AND a.batches IS DISTINCT FROM a.newest AS is_behind,
+               CASE WHEN g.has_bucket_rows THEN a.revisions ELSE a.newest END AS revisions, CASE p.segment WHEN '' THEN p.id ELSE (
             SELECT w.id FROM centile_store.periods w WHERE w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '') END AS whole_id
         OFFSET 0) v
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)

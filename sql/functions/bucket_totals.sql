@@ -1,6 +1,6 @@
 -- The counts of all lanes, added. In plpgsql, which keeps its plans: every statement that calls a
 -- SQL function with a sub-select plans it again. Grouping the elements of the arrays takes four
--- times as long as adding the arrays side by side.
+-- times as long as adding the arrays side by side. A ranking without bucket rows has one bucket.
 CREATE OR REPLACE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$
@@ -13,6 +13,8 @@ BEGIN
     SELECT g.lanes, g.buckets INTO v_lanes, v_buckets FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     IF v_lanes IS NULL THEN
         RETURN NULL;
+    ELSIF v_buckets[1] = 100 THEN
+        RETURN ARRAY[centile_store.player_count(p_ranking_id)];
     END IF;
     FOR v_lane IN 0..v_lanes - 1 LOOP
         v_counts := (SELECT c.counts FROM centile_store.bucket_counts c

@@ -4,15 +4,19 @@ CREATE OR REPLACE FUNCTION centile_store.count_above(p_ranking_id bigint, p_key 
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_totals bigint[] := centile_store.bucket_totals(p_ranking_id);
+    v_totals bigint[];
     v_bucket record;
     v_count  bigint;
     v_above  bigint;
 BEGIN
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key);
+    IF v_bucket.bucket = 100 THEN
+        RETURN v_bucket.counted[2];
+    END IF;
+    v_totals := centile_store.bucket_totals(p_ranking_id);
     IF v_totals IS NULL THEN
         RETURN 0;
     END IF;
-    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key);
     v_above := CASE WHEN v_bucket.from_below THEN v_totals[v_bucket.place] - v_bucket.counted[2] ELSE v_bucket.counted[2] END;
     FOREACH v_count IN ARRAY v_totals[v_bucket.place + 1:] LOOP
         v_above := v_above + v_count;

@@ -1,16 +1,17 @@
 -- The function runs statements on the bucket table that its argument p_bucket names; they may use
 -- v_count. It has a branch per table, found by binary search, and each branch keeps its own plan. A
 -- statement with a table name inserted at run time would be planned at every call. A statement on
--- the parent table would lock all hundred.
+-- the parent table would lock all hundred. Functions that only read have a branch for bucket 100,
+-- which stands for the view leaderboard.
 CREATE OR REPLACE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
+    v_count    integer := CASE p_volatility WHEN 'STABLE' THEN 101 ELSE 100 END;
     v_branches text[] := ARRAY(
-        SELECT format(p_statement, 'centile_store.' || centile_store.bucket_table(n::smallint)) FROM generate_series(0, 99) AS n);
-    v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
-    v_count    integer := 100;
+        SELECT format(p_statement, 'centile_store.' || centile_store.bucket_table(n::smallint)) FROM generate_series(0, v_count - 1) AS n);
+    v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, v_count - 1) AS n);
 BEGIN
     -- Combines adjacent branches until one is left.
     WHILE v_count > 1 LOOP

@@ -1,6 +1,7 @@
 -- The buckets begin where those of the last period of the same kind and segment with bounds do,
 -- otherwise at the board's layout bounds. Without either, one bucket has all keys. The table of the
--- first bucket depends on the period's id, so that small rankings spread over the tables.
+-- first bucket depends on the period's id, so that small rankings spread over the tables. By the
+-- board's setting "buckets", the ranking has no bucket rows, and one bucket that is no table.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -10,6 +11,13 @@ DECLARE
     v_bounds     bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    IF v_board.buckets = 'all_time' AND (SELECT p.kind <> 'all_time' FROM centile_store.periods p WHERE p.id = p_period_id) THEN
+        -- removed_bucket: centile_store.remove_released has no rows to look for.
+        INSERT INTO centile_store.rankings (board_id, period_id, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+        SELECT p_board_id, p_period_id, v_board.lanes, false, 100, '{100}', x.low, x.low, x.low FROM (SELECT ARRAY[centile_store.key_min()] AS low) x
+        RETURNING id INTO v_ranking_id;
+        RETURN v_ranking_id;
+    END IF;
     SELECT x.shape INTO v_bounds
     FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
           FROM centile_store.periods p

@@ -20,7 +20,7 @@ BEGIN
     WHERE k.n > 0 AND k.n % v_size = 0 AND k.n < v_size * 100;
     PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
         || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
-    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.has_bucket_rows;
     RETURN v_players;
 END
 $$;

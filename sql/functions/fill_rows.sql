@@ -1,6 +1,6 @@
 -- Brings the bucket rows of a lane to the lane's last batch: first those of players who have them
 -- already, by the log, then those of the next p_limit players. Call it until "players" is 0, and
--- again when scores have arrived. Writers do not wait.
+-- again when scores have arrived. Writers do not wait. Only advances a ranking without bucket rows.
 CREATE OR REPLACE FUNCTION centile_store.fill_rows(p_ranking_id bigint, p_lane smallint, p_limit integer DEFAULT 10000, OUT players bigint, OUT changes bigint)
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_custom_plan
@@ -14,13 +14,20 @@ DECLARE
     v_filling record;
     v_step    record;
 BEGIN
-    SELECT f.*, coalesce(q.ranking_id, g.id) AS logged_id INTO v_filling
+    SELECT f.*, g.has_bucket_rows, coalesce(q.ranking_id, g.id) AS logged_id INTO v_filling
     FROM centile_store.rankings g
     JOIN centile_store.fillings f ON f.board_id = g.board_id AND f.ranking_id = g.id AND f.lane = p_lane
     JOIN centile_store.periods q ON q.id = g.period_id
     WHERE g.id = p_ranking_id;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'ranking % is not being built', p_ranking_id USING ERRCODE = 'CB409';
+    ELSIF NOT v_filling.has_bucket_rows THEN
+        UPDATE centile_store.fillings f SET rows_up_to = centile_store.key_max(), batch = (
+            SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = f.board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1)
+        WHERE f.board_id = v_filling.board_id AND f.ranking_id = p_ranking_id AND f.lane = p_lane;
+        players := 0;
+        changes := 0;
+        RETURN;
     ELSIF v_filling.rows_up_to = 0 THEN
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT p_ranking_id, p_lane, array_fill(0, ARRAY[100])

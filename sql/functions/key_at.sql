@@ -7,7 +7,7 @@ AS $$
 DECLARE
     v_players bigint[] := centile_store.bucket_totals(p_ranking_id);
     v_left    bigint := p_position;
-    v_place   integer := 100;
+    v_place   integer := cardinality(v_players);
     v_is_low  boolean;
 BEGIN
     IF v_players IS NULL OR p_position < 1 THEN

@@ -17,7 +17,7 @@ BEGIN
             CASE WHEN p_upwards THEN p_limit ELSE 0 END, CASE WHEN p_upwards THEN 0 ELSE p_limit END) k;
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
-        v_bucket := CASE WHEN p_limit > 0 THEN (
+        v_bucket := CASE WHEN p_limit > 0 AND v_bucket < 100 THEN (
             SELECT t.bucket
             FROM centile_store.rankings g
             CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) WITH ORDINALITY AS t (bucket, players, place)

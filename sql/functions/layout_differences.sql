@@ -31,13 +31,13 @@ BEGIN
     SELECT 'layout', 100 + n, format('places of bucket %s', n), to_jsonb(1), to_jsonb(x.places)
     FROM generate_series(0, 99) AS n
     CROSS JOIN LATERAL (SELECT count(*) AS places FROM bound b WHERE b.bucket = n) x
-    WHERE x.places <> 1
+    WHERE x.places <> 1 AND v_ranking.has_bucket_rows
     UNION ALL
     SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
     FROM lane l
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = l.lane) c
     -- On a cluster, a lane has no counts before its first batch in the ranking.
-    WHERE c.rows <> 1 AND (c.rows > 1 OR to_regclass('centile_lanes.groups') IS NULL)
+    WHERE c.rows <> 1 AND (c.rows > 1 OR (v_ranking.has_bucket_rows AND to_regclass('centile_lanes.groups') IS NULL))
     UNION ALL
     SELECT 'lane rows', 101, format('lane %s of the board', l.lane), to_jsonb(1), to_jsonb(b.rows)
     FROM lane l

@@ -1,5 +1,5 @@
 -- Takes the bucket lock of the ranking's board, to change the layout. NULL if the layout has changed, or
--- the ranking is damaged or no longer its period's.
+-- the ranking is damaged, has no bucket rows, or is no longer its period's.
 CREATE OR REPLACE FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[])
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -12,7 +12,7 @@ BEGIN
                    ORDER BY u.place)
         INTO buckets, bounds
         FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-        WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.damaged_at IS NULL;
+        WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
 END
 $$;

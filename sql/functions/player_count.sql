@@ -1,8 +1,19 @@
--- In plpgsql, which keeps its plans.
+-- In plpgsql, which keeps its plans. Reads all players of the board for a ranking without bucket
+-- rows.
 CREATE OR REPLACE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+    v_period centile_store.periods;
 BEGIN
+    SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
+    WHERE g.id = p_ranking_id AND NOT g.has_bucket_rows;
+    IF v_period.segment = '' THEN
+        -- Takes a quarter of the time.
+        RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_period.board_id AND v_period.id = ANY (x.period_ids));
+    ELSIF FOUND THEN
+        RETURN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
+    END IF;
     RETURN (SELECT coalesce(sum(n.players), 0)::bigint
             FROM centile_store.rankings g
             CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)

@@ -16,20 +16,21 @@ BEGIN
         SELECT CASE WHEN l.user_id IS NULL THEN 'entry missing' WHEN e.user_id IS NULL THEN 'entry unexpected' ELSE 'entry different' END AS kind,
                coalesce(e.user_id, l.user_id) AS user_id,
                CASE WHEN e.user_id IS NOT NULL THEN to_jsonb(e) - 'user_id' END AS expected,
-               CASE WHEN l.user_id IS NOT NULL THEN to_jsonb(l) - 'user_id' - 'ranking_id' END AS found
+               CASE WHEN l.user_id IS NOT NULL THEN to_jsonb(l) - '{user_id,user_key,ranking_id}'::text[] END AS found
         FROM ledger e
         FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) l ON l.user_id = e.user_id
         WHERE (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
               IS DISTINCT FROM (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros)
     ), applied AS (
-        -- The keys that the bucket rows should contain.
+        -- The keys that the bucket rows should contain; none without bucket rows.
         SELECT coalesce(x.user_id, e.user_id) AS user_id, CASE WHEN x.user_id IS NULL THEN e.rank_key ELSE x.was_rank_key END AS rank_key,
                CASE WHEN x.user_id IS NULL THEN e.tie_key ELSE x.was_tie_key END AS tie_key
         FROM ledger e FULL JOIN centile_store.unapplied(p_ranking_id) x ON x.user_id = e.user_id
+        WHERE (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = p_ranking_id)
     ), place AS MATERIALIZED (
         SELECT u.* FROM centile_store.rankings g
         CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (bucket, rank_key, tie_key, user_key, n)
-        WHERE g.id = p_ranking_id
+        WHERE g.id = p_ranking_id AND g.has_bucket_rows
     ), key AS (
         SELECT coalesce(e.rank_key, b.rank_key) AS rank_key, coalesce(e.tie_key, b.tie_key) AS tie_key,
                coalesce(-e.user_id, b.user_key) AS user_key, b.bucket, e.user_id IS NOT NULL AS is_expected, false AS is_bound

@@ -1,12 +1,12 @@
 -- Every answer about a ranking contains these values. The row also proves that the ranking is still
 -- the current one of the period that the caller means. After a restore the ids may be another
--- board's, so the board is checked too.
+-- board's, so the board is checked too. A ranking without bucket rows is read at the last batches.
 CREATE OR REPLACE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, batches bigint[], players bigint, revision bigint)
 LANGUAGE sql STABLE
 AS $$
     SELECT centile.epoch(),
-           centile_store.applied_batches(g.board_id, g.lanes),
+           CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE centile_store.lane_batches(g.board_id, g.lanes) END,
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p

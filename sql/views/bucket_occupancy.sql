@@ -10,7 +10,7 @@ SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
        'centile_store.' || t.relname AS table_name, pg_total_relation_size(t.oid) AS size, p.ranking_id, p.segment
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
-JOIN centile_store.rankings g ON g.id = p.ranking_id
+JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
 CROSS JOIN LATERAL (
     SELECT u.place, u.bucket, u.rank_key, coalesce(c.players, 0) AS players, lead(u.rank_key) OVER upwards AS next_rank_key,
            (u.rank_key, u.tie_key, u.user_key) < (coalesce(lead(u.rank_key) OVER upwards, 9223372036854775807),

@@ -1,8 +1,9 @@
 -- In a segment: the standings in its whole period of the players who belong to the segment at the
--- period's end. A ranking that is being built shows the standings of its period.
+-- period's end. A ranking that is being built shows the standings of its period. Bucket functions
+-- read this view as bucket 100, the only one of a ranking without bucket rows.
 CREATE OR REPLACE VIEW centile_store.leaderboard AS
 SELECT x.ranking_id, x.user_id, centile.rank_key(k.rank_key, b.score_order) AS score, k.rank_key, k.tie_key,
-       centile.tie_key_time(k.tie_key) AS reached_at, x.lane, coalesce(x.period_id = ANY (x.zero_periods), false) AS only_zeros
+       centile.tie_key_time(k.tie_key) AS reached_at, x.lane, coalesce(x.period_id = ANY (x.zero_periods), false) AS only_zeros, -x.user_id AS user_key
 FROM (SELECT g.id AS ranking_id, q.id AS period_id, p.board_id, p.user_id, p.lane, p.period_ids, p.rank_keys, p.tie_keys, p.zero_periods
       FROM centile_store.rankings g
       JOIN centile_store.periods q ON q.id = g.period_id AND q.segment = ''

@@ -8,6 +8,8 @@ SELECT b.slug AS board, p.kind, p.label,
                 SELECT FROM centile.rolling_window(split_part(p.label, '-', 1), statement_timestamp(), b.time_zone) w WHERE w.ends_at < p.ends_at)) THEN 'upcoming' ELSE 'open' END AS state,
        p.starts_at, p.ends_at,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players
+            WHEN NOT g.has_bucket_rows AND p.segment = '' THEN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = p.board_id AND p.id = ANY (x.period_ids))
+            WHEN NOT g.has_bucket_rows THEN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id)
             ELSE (SELECT coalesce(sum(c.players), 0)::bigint
                   FROM centile_store.bucket_counts x, unnest(x.counts) AS c (players) WHERE x.ranking_id = p.ranking_id) END AS players,
        CASE WHEN p.ranking_id IS NOT NULL
@@ -26,6 +28,7 @@ CROSS JOIN LATERAL (
     SELECT coalesce(centile.last_event_at(b.id, max(l.last_at)), max(l.last_at)) AS last_at
     FROM centile_store.board_lanes l WHERE l.board_id = b.id) l
 JOIN centile_store.periods p ON p.board_id = b.id
+LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id
 LEFT JOIN pg_catalog.pg_class a
     ON a.relnamespace = 'centile_archive'::regnamespace AND a.relname = p.archive_name AND a.relkind IN ('m', 'r') AND a.relispopulated
 CROSS JOIN LATERAL (

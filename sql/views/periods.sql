@@ -3,6 +3,8 @@ SELECT b.slug AS board, p.kind, p.label, p.starts_at, p.ends_at,
        CASE WHEN p.state IN ('closed', 'preparing') THEN p.state WHEN p.ends_at <= statement_timestamp() THEN 'due' WHEN p.starts_at > statement_timestamp() OR (p.kind = 'rolling' AND EXISTS (
                 SELECT FROM centile.rolling_window(split_part(p.label, '-', 1), statement_timestamp(), b.time_zone) w WHERE w.ends_at < p.ends_at)) THEN 'upcoming' ELSE 'open' END AS state,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players
+            WHEN NOT g.has_bucket_rows AND p.segment = '' THEN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = p.board_id AND p.id = ANY (x.period_ids))
+            WHEN NOT g.has_bucket_rows THEN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id)
             ELSE (SELECT coalesce(sum(c.players), 0)::bigint
                   FROM centile_store.bucket_counts x, unnest(x.counts) AS c (players) WHERE x.ranking_id = p.ranking_id) END AS players,
        g.layout, p.id AS period_id, p.ranking_id,

@@ -19,8 +19,8 @@ FROM (
             LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = f.user_id) AS unapplied
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.ranking_id IS NOT NULL) x;
+    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows) x;
 
 COMMENT ON VIEW centile.ranking_counts IS
-'Players of every open ranking by bucket counts, bucket rows and entries, and whether they agree. agree allows for batches that are not applied yet. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
+'Players of every open ranking with bucket rows by bucket counts, bucket rows and entries, and whether they agree. agree allows for batches that are not applied yet. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
 GRANT SELECT ON centile.ranking_counts TO centile_reader;

@@ -186,6 +186,7 @@ fn check_combined(change: &BoardChange) -> Result<()> {
         ("snapshots", change.snapshots.is_some()),
         ("rolling", change.rolling.is_some()),
         ("segments", change.segments.is_some()),
+        ("buckets", change.buckets.is_some()),
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((field, _)) => Err(Error::invalid(field, "does not apply to a combined board")),

@@ -28,9 +28,9 @@ use crate::{
     config::{Config, named, value},
     instance::Instance,
     model::board::{
-        ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
-        EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchivesChange, Mode,
-        NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+        ArchivedKind, Board, BoardChange, BoardSlug, Buckets, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
+        DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX,
+        KeptArchivesChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
@@ -154,6 +154,12 @@ pub(super) struct Create {
     /// cannot change once the board has events.
     #[arg(long = "segment", value_name = "ATTRIBUTE", value_parser = value::<Attribute>)]
     segments: Vec<Attribute>,
+    /// Rankings with bucket rows: of all periods, or of `all_time` only
+    ///
+    /// `all_time` saves most of the work after a score. Rank indexes in memory then rank the other
+    /// periods; without an index, a read of them reads all players of the board.
+    #[arg(long, value_parser = named::<Buckets>(), default_value = "all")]
+    buckets: Buckets,
     #[command(flatten)]
     labels: Labels,
     /// Print the board as JSON
@@ -231,7 +237,7 @@ pub(super) struct Combine {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation", "snapshots", "rolling", "tags", "no_tags",
+           "on_violation", "snapshots", "rolling", "buckets", "tags", "no_tags",
            "score_format", "description", "icon_url", "colour", "tiers", "no_tiers"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
@@ -272,6 +278,11 @@ pub(super) struct Change {
     /// All lengths of rolling windows from now on: 2d to 366d, or 24h; `none` for none
     #[arg(long, value_name = "LENGTHS", value_parser = windows)]
     rolling: Option<Windows>,
+    /// Rankings with bucket rows: of all periods, or of `all_time` only
+    ///
+    /// Takes effect for new periods. `centile rebuild` changes the ranking of an open period.
+    #[arg(long, value_parser = named::<Buckets>())]
+    buckets: Option<Buckets>,
     /// Tag that replaces all earlier tags; repeat the flag for up to 20 tags
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
@@ -440,6 +451,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 on_violation: change.on_violation,
                 snapshots: change.snapshots.map(|Snapshots(kind)| kind),
                 rolling: change.rolling.map(|Windows(lengths)| lengths),
+                buckets: change.buckets,
                 tags: Some(change.tags.into_iter().collect())
                     .filter(|tags: &BTreeSet<_>| change.no_tags || !tags.is_empty()),
                 presentation: PresentationChange {
@@ -514,6 +526,7 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             tags: combine.labels.tags.into_iter().collect(),
             tiers: Tiers::new(combine.labels.tiers)?,
             segments: Vec::new(),
+            buckets: Buckets::All,
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -559,6 +572,7 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         tags: create.labels.tags.into_iter().collect(),
         tiers: Tiers::new(create.labels.tiers)?,
         segments: create.segments,
+        buckets: create.buckets,
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

@@ -102,6 +102,21 @@ pub enum OnViolation {
     Quarantine,
 }
 
+/// Which rankings have bucket rows, from which SQL reads ranks. A change takes effect for rankings
+/// that are created from then on.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Buckets {
+    /// All.
+    #[default]
+    All,
+    /// Those of all time. The others are ranked by rank indexes, and by SQL that reads all players.
+    AllTime,
+}
+
 /// Kinds of period.
 #[derive(
     Debug,
@@ -375,6 +390,8 @@ pub struct NewBoard {
     pub tiers: Tiers,
     /// Attributes of users by which the board has separate rankings.
     pub segments: Vec<Attribute>,
+    /// Which rankings have bucket rows.
+    pub buckets: Buckets,
     /// How the board is shown.
     pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
@@ -424,6 +441,8 @@ pub struct BoardChange {
     pub tiers: Option<Tiers>,
     /// New attributes with separate rankings, instead of all earlier ones (refused once events exist).
     pub segments: Option<Vec<Attribute>>,
+    /// Which rankings have bucket rows, of those created from now on.
+    pub buckets: Option<Buckets>,
     /// Changes to how the board is shown.
     pub presentation: PresentationChange,
     /// Changes to the computation of a combined board.
@@ -477,6 +496,8 @@ pub struct Board {
     pub tiers: Tiers,
     /// Attributes of users by which the board has separate rankings.
     pub segments: Vec<Attribute>,
+    /// Which new rankings have bucket rows.
+    pub buckets: Buckets,
     /// How the board is shown.
     pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.

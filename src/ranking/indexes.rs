@@ -57,6 +57,10 @@ const MAX_ROUNDS: usize = 1;
 /// Time after which SQL may answer a request that waits for a round.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
 
+/// Time that a read waits for the index before SQL reads all players of a ranking without bucket
+/// rows.
+const SCAN_AFTER: Duration = Duration::from_millis(500);
+
 /// An index read within this time is kept current in the background.
 const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 
@@ -267,7 +271,7 @@ impl Indexes {
             Kept::Ready(board) => board,
             Kept::Loading(board) => {
                 // Under load, the index may be ready before all batches are applied.
-                let sql = self.applied_sql(&board, is_shared);
+                let sql = self.applied_sql(&board, resolved, is_shared);
                 tokio::pin!(sql);
                 loop {
                     if let Ok(sql) = timeout(LOAD_CHECK_INTERVAL, &mut sql).await {
@@ -277,7 +281,8 @@ impl Indexes {
                     }
                 }
             }
-            Kept::Refused => return Ok(Access::Sql(None)),
+            Kept::Refused if resolved.has_bucket_rows => return Ok(Access::Sql(None)),
+            Kept::Refused => return self.limited_sql(&self.board(ranking.board), is_shared).await,
         };
         let mut answer = self.request_round(&board);
         let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
@@ -287,7 +292,7 @@ impl Indexes {
             // the round ends.
             tokio::select! {
                 round = answer => round,
-                sql = self.applied_sql(&board, is_shared) => return sql,
+                sql = self.applied_sql(&board, resolved, is_shared) => return sql,
             }
         };
         // SQL reads may still get a connection when the round got none.
@@ -388,7 +393,10 @@ impl Indexes {
     }
 
     /// Returns access to SQL as [`Self::limited_sql`], once all batches are applied.
-    async fn applied_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
+    async fn applied_sql(&self, board: &BoardIndexes, resolved: &ResolvedPeriod, is_shared: bool) -> Result<Access> {
+        if !resolved.has_bucket_rows {
+            tokio::time::sleep(SCAN_AFTER).await;
+        }
         let access = self.limited_sql(board, is_shared).await?;
         self.apply(board.board).await?;
         Ok(access)

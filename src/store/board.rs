@@ -12,7 +12,8 @@ use crate::{
     model::{
         act::Actor,
         board::{
-            Board, BoardChange, BoardFilter, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties,
+            Board, BoardChange, BoardFilter, BoardSlug, Buckets, Mode, NewBoard, OnViolation, Order, Reading,
+            SnapshotKind, Ties,
         },
         combination::{Aggregate, Combination, Join},
         name::Named as _,
@@ -55,6 +56,7 @@ struct StoredBoard {
     colour: Option<String>,
     tiers: Vec<String>,
     segments: Vec<String>,
+    buckets: String,
     combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
@@ -100,6 +102,7 @@ impl TryFrom<StoredBoard> for Board {
                 .map(|name| name.parse())
                 .collect::<Result<_>>()
                 .map_err(|_| unknown("segment"))?,
+            buckets: stored.buckets.parse().map_err(|_| unknown("rule for buckets"))?,
             combination: stored
                 .combination
                 .map(|Json(combination)| Combination::try_from(combination))
@@ -224,7 +227,7 @@ impl Store {
         }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -252,6 +255,7 @@ impl Store {
             new.presentation.colour.as_ref().map(Colour::as_str),
             &texts(&new.tiers),
             &texts(&new.segments),
+            new.buckets.name(),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -267,7 +271,7 @@ impl Store {
         let presentation = &change.presentation;
         let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28, $29, $30),
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28, $29, $30, $31),
                     CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
@@ -301,6 +305,7 @@ impl Store {
             changed_text(presentation.colour.as_ref()),
             tiers.as_deref(),
             segments.as_deref(),
+            change.buckets.map(Buckets::name),
         )
         .fetch_one(&self.writers)
         .await?;

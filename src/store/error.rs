@@ -10,7 +10,7 @@ use crate::{Code, Error, Resource};
 const CLOCK_RETRY: Duration = Duration::from_secs(5);
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 39] = [
+const CONSTRAINTS: [(&str, &str, &str); 41] = [
     (
         "boards_slug_form",
         "slug",
@@ -65,6 +65,8 @@ const CONSTRAINTS: [(&str, &str, &str); 39] = [
         "mode",
         "a combined board keeps all_time only, and has one lane, ties shared or first, and neither snapshots nor rolling windows",
     ),
+    ("boards_buckets_known", "buckets", "must be all or all_time"),
+    ("boards_buckets_rules", "buckets", "does not apply to a combined board"),
     ("combinations_join_rule_known", "join", "must be union or intersection"),
     ("combinations_aggregate_known", "aggregate", "must be sum, min or max"),
     (

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sqlx::{Executor as _, PgConnection};
+use chrono::{DateTime, Utc};
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tokio::time::timeout;
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     store::{
         RESPONSE_GRACE, Store,
         archive::ArchiveState,
-        period::{PeriodSource, ResolvedPeriod},
+        period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{RankingState, Version},
         score::{self, ShownEntry},
     },
@@ -55,6 +56,8 @@ pub(crate) struct Snapshot {
     source: PeriodSource,
     /// Position of the next row.
     next: i64,
+    /// Whether a cursor reads the rows, because every chunk would read all players.
+    has_cursor: bool,
 }
 
 impl Store {
@@ -118,7 +121,15 @@ impl Store {
                 })
             }),
         };
-        Ok(state.map(|state| (Snapshot { connection, source, next: 1 }, state)))
+        let has_cursor = !resolved.has_bucket_rows;
+        if let (PeriodSource::Live(RankingRef { ranking_id, .. }), true) = (source, has_cursor) {
+            let cursor = format!(
+                "DECLARE export NO SCROLL CURSOR FOR SELECT position, rank, user_id, user_name, score, reached_at
+                 FROM centile_store.page_rows({ranking_id}, 1, 2147483647) ORDER BY position"
+            );
+            sqlx::raw_sql(AssertSqlSafe(cursor)).execute(&mut connection).await?;
+        }
+        Ok(state.map(|state| (Snapshot { connection, source, next: 1, has_cursor }, state)))
     }
 }
 
@@ -137,6 +148,19 @@ impl Snapshot {
     }
 
     async fn read(&mut self) -> Result<Vec<ExportedRow>> {
+        if self.has_cursor {
+            type Row = (i64, i64, String, String, i64, DateTime<Utc>);
+            let rows: Vec<Row> = sqlx::query_as("FETCH 2000 FROM export").fetch_all(&mut self.connection).await?;
+            let row = |(position, rank, user_id, name, score, reached_at): Row| ExportedRow {
+                position: position.unsigned_abs(),
+                rank: rank.unsigned_abs(),
+                user_id,
+                name,
+                score,
+                reached_at,
+            };
+            return Ok(rows.into_iter().map(row).collect());
+        }
         macro_rules! lines {
             ($file:literal, $id:expr) => {
                 sqlx::query_file!($file, $id, self.next, CHUNK_ROWS)

@@ -150,8 +150,10 @@ impl RoundServer {
 pub(crate) struct LoadSnapshot {
     connection: PgConnection,
     ranking: RankingRef,
-    /// Whether one table has all buckets, as on a cluster.
-    has_one_table: bool,
+    /// The table or view that has the keys of all buckets.
+    keys_of: &'static str,
+    /// Whether each bucket has a table of its own, too.
+    has_bucket_tables: bool,
     /// Profile revision of the snapshot.
     pub(crate) revision: i64,
 }
@@ -282,24 +284,34 @@ impl Store {
             }
         }
         connection.execute(BEGIN_LOAD).await?;
-        let mut snapshot = LoadSnapshot { connection, ranking, has_one_table: self.is_cluster(), revision: 0 };
+        let mut snapshot = LoadSnapshot {
+            connection,
+            ranking,
+            keys_of: "leaderboard_bucket",
+            has_bucket_tables: !self.is_cluster(),
+            revision: 0,
+        };
         let Round { epoch, state, .. } = snapshot.state().await?;
-        let bucket_rows = sqlx::query!(
-            r#"SELECT centile_store.player_count(g.id) AS "players!", centile_store.applied_batches(g.board_id, g.lanes) AS "batches!",
-                      g.damaged_at IS NOT NULL AS "are_damaged!"
-               FROM centile_store.rankings g WHERE g.id = $1"#,
-            ranking.ranking_id
-        )
-        .fetch_optional(&mut snapshot.connection)
-        .await?;
         let Some(state) = state.filter(|state| !state.rankings.is_empty()) else {
             return Ok(None);
         };
+        let bucket_rows = sqlx::query!(
+            r#"SELECT centile_store.player_count(g.id) AS "players!", g.damaged_at IS NOT NULL AS "are_damaged!", g.has_bucket_rows,
+                      CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE $2 END AS "batches!"
+               FROM centile_store.rankings g WHERE g.id = $1"#,
+            ranking.ranking_id,
+            &state.batches
+        )
+        .fetch_optional(&mut snapshot.connection)
+        .await?;
         let Some(bucket_rows) = bucket_rows else { return Ok(None) };
         if bucket_rows.are_damaged {
             return Err(Error::Internal(
                 "the bucket rows of the ranking are damaged; run `centile rebuild`".to_owned(),
             ));
+        }
+        if !bucket_rows.has_bucket_rows {
+            (snapshot.keys_of, snapshot.has_bucket_tables) = ("leaderboard", false);
         }
         snapshot.revision = state.revision;
         let version = Version { epoch, batches: bucket_rows.batches };
@@ -426,10 +438,10 @@ impl LoadSnapshot {
         let buckets = sqlx::query_scalar!("SELECT buckets FROM centile_store.rankings WHERE id = $1", ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
-        let tables: Vec<String> = if self.has_one_table {
-            vec!["leaderboard_bucket".to_owned()]
-        } else {
+        let tables: Vec<String> = if self.has_bucket_tables {
             buckets.into_iter().rev().map(|bucket| format!("leaderboard_bucket_{bucket:02}")).collect()
+        } else {
+            vec![self.keys_of.to_owned()]
         };
         for table in tables {
             // COPY takes no parameters. Both values are the service's own.
@@ -449,9 +461,9 @@ impl LoadSnapshot {
     /// Passes the profiles of the ranking's players to `take`, until it returns false. Ends the
     /// snapshot.
     pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
-        let ranking_id = self.ranking.ranking_id;
+        let (ranking_id, keys_of) = (self.ranking.ranking_id, self.keys_of);
         let copy = format!(
-            "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.leaderboard_bucket b JOIN centile_store.users u ON u.id = -b.user_key \
+            "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.{keys_of} b JOIN centile_store.users u ON u.id = -b.user_key \
              WHERE b.ranking_id = {ranking_id}) TO STDOUT (FORMAT binary)"
         );
         self.copy(&copy, |row| {

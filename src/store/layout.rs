@@ -25,13 +25,14 @@ pub(crate) struct CurrentRanking {
 }
 
 impl Store {
-    /// Returns the current rankings of all boards.
+    /// Returns the current rankings of all boards, without those that have no bucket rows.
     pub(crate) async fn current_rankings(&self) -> Result<Vec<CurrentRanking>> {
         let rankings = sqlx::query_as!(
             CurrentRanking,
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
                       centile_store.applied_batches(g.board_id, g.lanes) AS "batches!"
-               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id ORDER BY g.id"#
+               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+               WHERE g.has_bucket_rows ORDER BY g.id"#
         )
         .fetch_all(&self.readers)
         .await?;
@@ -65,12 +66,13 @@ impl Store {
         Ok(rankings)
     }
 
-    /// Returns the players of each bucket of a ranking; `None` when the ranking is no longer
-    /// current.
+    /// Returns the players of each bucket of a ranking; `None` when the ranking has no bucket rows, or
+    /// is no longer current.
     pub(crate) async fn occupied(&self, ranking_id: i64) -> Result<Option<Occupied>> {
         let row = sqlx::query!(
             r#"SELECT g.layout, centile_store.bucket_totals(g.id) AS "players!"
-               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id WHERE g.id = $1"#,
+               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+               WHERE g.id = $1 AND g.has_bucket_rows"#,
             ranking_id
         )
         .fetch_optional(&self.readers)

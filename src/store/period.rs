@@ -28,6 +28,8 @@ pub(crate) struct ResolvedPeriod {
     /// Whether the period is closed and its archive is kept. For a segment without players, the archive
     /// of the whole period counts.
     pub(crate) has_archive: bool,
+    /// Whether SQL finds ranks by bucket rows, or by reading all players.
+    pub(crate) has_bucket_rows: bool,
     /// Start of the time in which the selector means the period; `None` if unbounded.
     pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means the period; `None` if unbounded.
@@ -121,6 +123,7 @@ impl Store {
                     _ => None,
                 },
                 has_archive: row.archive_revision.is_some(),
+                has_bucket_rows: row.has_bucket_rows.unwrap_or(true),
                 valid_from: row.valid_from,
                 valid_until: row.valid_until,
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),

@@ -1,6 +1,7 @@
 //! Periods: calendar, closing, archives.
 
 pub mod boundary;
+pub mod buckets;
 pub mod calendar;
 pub mod close;
 pub mod closed;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     cli::output::{self, fields, list, thousands},
     model::board::{
-        ArchivedKind, Board, BoardSlug, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading,
+        ArchivedKind, Board, BoardSlug, Buckets, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading,
         SnapshotKind, Ties, WindowLength,
     },
     model::combination::{Aggregate, Combination, Join},
@@ -46,6 +46,7 @@ pub(super) struct Line<'a> {
     colour: Option<&'a str>,
     tiers: Vec<String>,
     segments: &'a [Attribute],
+    buckets: Buckets,
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
@@ -105,6 +106,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             colour: board.presentation.colour.as_ref().map(Colour::as_str),
             tiers: board.tiers.iter().map(ToString::to_string).collect(),
             segments: &board.segments,
+            buckets: board.buckets,
             combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
@@ -178,6 +180,7 @@ pub(super) fn description(board: &Board) -> String {
         ("violation", board.on_violation.name().to_owned()),
         ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
         ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
+        ("buckets", board.buckets.name().to_owned()),
         ("tags", tags(board, "none")),
         ("format", board.presentation.score_format.to_string()),
         ("created", output::time(Some(board.created_at))),

@@ -30,8 +30,8 @@ use crate::{
     model::{
         act::Actor,
         board::{
-            BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, GainMax, KeptArchivesChange, Mode, NewBoard, OnViolation,
-            Order, PeriodKind, Reading, Ties,
+            BoardSlug, Buckets, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, GainMax, KeptArchivesChange, Mode, NewBoard,
+            OnViolation, Order, PeriodKind, Reading, Ties,
         },
         key::{NewKey, Role},
         presentation::Presentation,
@@ -142,6 +142,7 @@ fn main_board() -> Result<NewBoard> {
         tags: BTreeSet::new(),
         tiers: Tiers::default(),
         segments: Vec::new(),
+        buckets: Buckets::All,
         presentation: Presentation::default(),
         combination: None,
     })

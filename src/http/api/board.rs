@@ -32,7 +32,7 @@ use crate::{
     },
     model::{
         board::{
-            Board, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties,
+            Board, Buckets, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties,
             WindowLength,
         },
         segment::Attribute,
@@ -103,6 +103,9 @@ pub(crate) struct BoardResponse {
     /// Attributes of players by which each period also has separate rankings.
     #[schema(value_type = Vec<String>, example = json!(["country"]))]
     segments: Vec<Attribute>,
+    /// Which new rankings have bucket rows: `all`, or only those of `all_time`.
+    #[schema(value_type = String, example = "all")]
+    buckets: Buckets,
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -159,6 +162,7 @@ impl BoardResponse {
             colour: board.presentation.colour.as_ref().map(ToString::to_string),
             tiers: board.tiers.iter().map(ToString::to_string).collect(),
             segments: board.segments.clone(),
+            buckets: board.buckets,
             combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,

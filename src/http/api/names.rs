@@ -10,7 +10,7 @@ use utoipa::{
 };
 
 use crate::model::{
-    board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties},
+    board::{ArchivedKind, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties},
     combination::{Aggregate, Join},
     friend::FriendsChange,
     key::Role,
@@ -35,6 +35,7 @@ schemas! {
     Order: "Which scores are better.",
     Ties: "How equal scores are ranked.",
     Reading: "Access for readers of a board.",
+    Buckets: "Rankings that have bucket rows.",
     OnViolation: "Treatment of an event that breaks a rule of its board against cheating.",
     PeriodKind: "Kinds of period.",
     ArchivedKind: "Kinds of period with archives.",

@@ -93,7 +93,9 @@ async fn a_window_ranks_the_events_of_its_days() {
         ),
     ];
     for (mode, ..) in modes {
-        let rules = ["--mode", mode, "--ties", "first", "--periods", "all_time", "--time-zone", "America/St_Johns"];
+        let buckets = if mode == "best" { "all" } else { "all_time" };
+        let rules = ["--mode", mode, "--ties", "first", "--periods", "all_time", "--buckets", buckets];
+        let rules = [&rules[..], &["--time-zone", "America/St_Johns"]].concat();
         run(&db, &[&["board", "create", mode][..], &rules[..]].concat()).well();
         import(&db, &file, mode, &[]).well(1301, 0);
         run(&db, &["board", "change", mode, "--rolling", "2d,30d,366d,24h"]).well();

@@ -38,6 +38,8 @@ async fn board(db: &TestDb) -> (Site, Files) {
             "country",
             "--segment",
             "class",
+            "--buckets",
+            "all_time",
         ],
     )
     .well();

@@ -2,8 +2,9 @@
 
 use sqlx::{PgConnection, PgPool};
 
-/// A ranking's name, its number of entries, and the counts that must equal it.
-type Counted = (String, i64, i64, i64, i64, i64, i64);
+/// A ranking's name, its number of entries, the counts that must equal it, and whether it has bucket
+/// rows.
+type Counted = (String, i64, i64, i64, i64, i64, i64, bool, i64);
 
 /// Applies all batches to bucket rows and counts.
 pub async fn apply(pool: &PgPool) {
@@ -17,8 +18,8 @@ pub async fn apply_on(connection: &mut PgConnection) {
 }
 
 /// Checks invariant 4 of ARCHITECTURE.md: the bucket counts, the bucket tables and `leaderboard`
-/// agree on the players and their keys, and the entries are those that the ledger gives. Returns
-/// the number of rankings.
+/// agree on the players and their keys, and the entries are those that the ledger gives. A ranking
+/// without bucket rows has neither. Returns the number of rankings.
 pub async fn rankings_are_sound(pool: &PgPool) -> usize {
     apply(pool).await;
     let found: Vec<Counted> = sqlx::query_as(
@@ -37,14 +38,16 @@ pub async fn rankings_are_sound(pool: &PgPool) -> usize {
                      FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id
                      INTERSECT
                      SELECT e.* FROM centile.entries_from_ledger(p.period_id) e) x),
-                (SELECT count(*) FROM centile.entries_from_ledger(p.period_id))
-         FROM centile.periods p WHERE p.ranking_id IS NOT NULL",
+                (SELECT count(*) FROM centile.entries_from_ledger(p.period_id)), g.has_bucket_rows, p.players
+         FROM centile.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id",
     )
     .fetch_all(pool)
     .await
     .expect("an audit");
-    for (name, entries, rows, in_buckets, same_keys, same_entries, in_ledger) in &found {
-        let counts = [rows, in_buckets, same_keys, same_entries, in_ledger];
+    for (name, entries, rows, in_buckets, same_keys, same_entries, in_ledger, has_bucket_rows, shown) in &found {
+        let of_buckets = if *has_bucket_rows { entries } else { &0 };
+        assert!([rows, in_buckets, same_keys].iter().all(|count| *count == of_buckets), "{name}: {rows} bucket rows");
+        let counts = [same_entries, in_ledger, shown];
         assert!(counts.iter().all(|count| *count == entries), "{name}: {entries} entries, but {counts:?}");
     }
     // Compares the rows of each lane and bucket with their count, and finds rows outside their

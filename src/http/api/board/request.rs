@@ -20,9 +20,9 @@ use crate::{
     },
     model::{
         board::{
-            ArchivedKind, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND, FirstLayout,
-            GainMaxChange, KeptArchivesChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind,
-            Ties, WindowLength,
+            ArchivedKind, BoardChange, Buckets, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
+            FirstLayout, GainMaxChange, KeptArchivesChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading,
+            SnapshotKind, Ties, WindowLength,
         },
         combination::{CombinationChange, NewCombination},
         presentation::{Presentation, PresentationChange},
@@ -130,6 +130,10 @@ pub(crate) struct CreateBoard {
     /// `snapshots` nor `rolling`.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
     segments: Option<Vec<String>>,
+    /// Which rankings have bucket rows; `all` when absent. `all_time` saves most of the work after a
+    /// score. Rank indexes in memory then rank the other periods; without an index, a read of them
+    /// reads all players of the board.
+    buckets: Option<Buckets>,
     /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
     /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
     /// description, icon, colour and tiers.
@@ -152,6 +156,7 @@ impl CreateBoard {
             ("snapshots", self.snapshots.is_some()),
             ("rolling", self.rolling.is_some()),
             ("segments", self.segments.is_some()),
+            ("buckets", self.buckets.is_some()),
         ];
         match given.into_iter().find(|(_, is_given)| *is_given && self.mode == Mode::Combined) {
             Some((field, _)) => Err(Error::invalid(field, "does not apply to a combined board")),
@@ -195,6 +200,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             },
             tiers: Tiers::parse(&request.tiers.unwrap_or_default())?,
             segments: attributes(&request.segments.unwrap_or_default())?,
+            buckets: request.buckets.unwrap_or_default(),
             combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
@@ -421,6 +427,9 @@ pub(crate) struct UpdateBoard {
     /// Attributes by which each period also has separate rankings, instead of all earlier ones.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
     segments: Option<Vec<String>>,
+    /// Which rankings have bucket rows, of those created from now on: of new periods, and by
+    /// `centile rebuild`.
+    buckets: Option<Buckets>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
     /// once; until then, readers get the previous ranking.
     combination: Option<ChangeCombination>,
@@ -457,6 +466,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             },
             tiers: request.tiers.as_deref().map(Tiers::parse).transpose()?,
             segments: request.segments.as_deref().map(attributes).transpose()?,
+            buckets: request.buckets,
             combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }

@@ -119,7 +119,7 @@ pub(super) struct Source<'a> {
 ///
 /// Returns the connection. Returns [`Error::Conflict`] if the database is a cluster or has no tables
 /// of Centile, if its schema is of another release, if `lanes` is not a multiple of each board's
-/// number of lanes, or if a combined board cannot be computed again.
+/// number of lanes, if a ranking has no bucket rows, or if a combined board cannot be computed again.
 pub(crate) async fn check(source_url: &str, lanes: i64) -> Result<PgConnection> {
     let mut source = connect(source_url).await?;
     let refused = |message: String| Err(Error::conflict(Code::Conflict, message));
@@ -143,6 +143,20 @@ pub(crate) async fn check(source_url: &str, lanes: i64) -> Result<PgConnection> 
     .map_err(failed("read the boards to copy"))?;
     if let Some((slug, own)) = board {
         return refused(format!("the cluster's {lanes} lanes are not a multiple of the {own} lanes of board {slug}"));
+    }
+    let board: Option<String> = sqlx::query_scalar(
+        "SELECT b.slug FROM centile_store.boards b
+         WHERE b.buckets <> 'all' OR EXISTS (SELECT FROM centile_store.rankings g WHERE g.board_id = b.id AND NOT g.has_bucket_rows AND g.released_at IS NULL)
+         ORDER BY b.slug LIMIT 1",
+    )
+    .fetch_optional(&mut source)
+    .await
+    .map_err(failed("read the rankings to copy"))?;
+    if let Some(slug) = board {
+        return refused(format!(
+            "rankings of board {slug} have no bucket rows: run `centile board change {slug} --buckets all` and \
+             `centile rebuild --board {slug} --all`"
+        ));
     }
     let problem: Option<(String, String)> = sqlx::query_as(
         "SELECT c.board, r.problem FROM centile_store.combined_boards() c CROSS JOIN LATERAL centile_store.resolve_sources(c.board_id) r

@@ -48,6 +48,7 @@ impl Board {
             "time_zone": source.time_zone,
             "points_min": rules.points_min,
             "points_max": rules.points_max,
+            "buckets": if is_cluster() || source.rng.random() { "all" } else { "all_time" },
         });
         if !source.layout_bounds.is_empty() {
             body["first_layout"] = json!({"bounds": source.layout_bounds});

@@ -74,7 +74,7 @@ impl Board {
         let rules = source.rules;
         let id = sqlx::query_scalar(
             "SELECT centile.create_board($1, NULL, $2, $3, $4, p_lanes => $5, p_time_zone => $6,
-                                         p_points_min => $7, p_points_max => $8, p_layout_bounds => $9)",
+                                         p_points_min => $7, p_points_max => $8, p_layout_bounds => $9, p_buckets => $10)",
         )
         .bind(slug)
         .bind(match rules.mode {
@@ -93,6 +93,8 @@ impl Board {
         .bind(rules.points_min)
         .bind(rules.points_max)
         .bind(&source.layout_bounds)
+        // Of two boards, one has one lane, and the other four.
+        .bind(if (source.users.len() + usize::from(lanes.unsigned_abs())).is_multiple_of(2) { "all" } else { "all_time" })
         .fetch_one(connection)
         .await
         .unwrap();

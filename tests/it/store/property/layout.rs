@@ -113,6 +113,10 @@ impl Layout {
     }
 
     fn check(&self, what: &str) {
+        if self.places[0].0 == 100 {
+            assert!(self.rows.is_empty() && self.bucket_counts.is_empty(), "a ranking without bucket rows: {what}");
+            return;
+        }
         let rows: BTreeSet<Key> = self.rows.iter().map(|(_, key)| *key).collect();
         assert_eq!(rows.len(), self.rows.len(), "no key may be in two buckets: {what}");
         assert_eq!(rows, self.entries, "bucket rows must match the entries: {what}");
