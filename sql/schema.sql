@@ -1919,9 +1919,6 @@ CREATE FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smallint, p_
 #variable_conflict use_column
 DECLARE
     v_batches bigint;
-    -- Rankings without bucket rows, which need no fold.
-    v_skipped bigint[] := ARRAY(SELECT g.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-                                WHERE p.board_id = p_board_id AND NOT g.has_bucket_rows);
     v_changes record;
 BEGIN
     SELECT max(x.batch), count(*), sum(x.changes) INTO batch, v_batches, changes
@@ -1947,7 +1944,8 @@ BEGIN
           FROM centile_store.batch_log c
           CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys, c.rank_keys, c.tie_keys)
               AS e (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
-          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL AND e.ranking_id <> ALL (v_skipped)
+          JOIN centile_store.rankings g ON g.id = e.ranking_id AND g.has_bucket_rows
+          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch
           WINDOW entry AS (PARTITION BY e.ranking_id, e.user_id ORDER BY c.batch)) x
     WHERE x.is_last;
     PERFORM centile_store.apply_or_mark(p_lane, batch, v_changes.rankings, v_changes.users, v_changes.was_keys, v_changes.was_ties, v_changes.keys, v_changes.ties)
@@ -3473,7 +3471,7 @@ DECLARE
 BEGIN
     SELECT u.players INTO v_players
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
     CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) AS u (bucket, players)
     WHERE g.id = p_ranking_id AND u.bucket = p_bucket;
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
@@ -4258,6 +4256,9 @@ DECLARE
     v_size    bigint := greatest((v_players + 99) / 100, 1000);
     v_bounds  centile_store.rank_key[];
 BEGIN
+    IF NOT (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = p_ranking_id) THEN
+        RETURN v_players;
+    END IF;
     SELECT array_agg(centile_store.bound_above((k.rank_key_below, k.tie_key_below, NULL)::centile_store.rank_key,
                                                (k.rank_key, k.tie_key, k.user_key)::centile_store.rank_key) ORDER BY k.n)
     INTO v_bounds
@@ -4268,7 +4269,7 @@ BEGIN
     WHERE k.n > 0 AND k.n % v_size = 0 AND k.n < v_size * 100;
     PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
         || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
-    FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.has_bucket_rows;
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     RETURN v_players;
 END
 $$;
@@ -5315,12 +5316,12 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
         UNION ALL
         (SELECT true, k.rank_key, k.tie_key, k.user_key
          FROM centile_store.keys(p_ranking_id, p_bucket, p_key, true, p_around + 1) k
-         WHERE (SELECT f.above <= p_around FROM found f)
+         WHERE p_bucket < 100 AND (SELECT f.above <= p_around FROM found f)
          OFFSET (SELECT f.above FROM found f))
         UNION ALL
         (SELECT false, k.rank_key, k.tie_key, k.user_key
          FROM centile_store.keys(p_ranking_id, p_bucket, p_key, false, p_around + 1) k
-         WHERE (SELECT f.below <= p_around FROM found f)
+         WHERE p_bucket < 100 AND (SELECT f.below <= p_around FROM found f)
          OFFSET (SELECT f.below FROM found f))
     ), place AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, k.step,
@@ -5787,7 +5788,7 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
            END,
            centile.rank_key(l.rank_key, b.score_order), CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l
     WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
@@ -7666,10 +7667,11 @@ CREATE VIEW centile_store.leaderboard AS
           WHERE (NOT (EXISTS ( SELECT
                    FROM centile_store.segment_members l
                   WHERE ((l.board_id = m.board_id) AND (l.user_id = m.user_id) AND (l.segment = m.segment) AND (l.batch > m.batch) AND (l.changed_at < q.ends_at)))))) x
-     JOIN centile_store.boards b ON ((b.id = x.board_id)))
+     LEFT JOIN centile_store.boards b ON ((b.id = x.board_id)))
      CROSS JOIN LATERAL ( SELECT x.rank_keys[n.place] AS rank_key,
             x.tie_keys[n.place] AS tie_key
-           FROM ( SELECT array_position(x.period_ids, x.period_id) AS place) n
+           FROM ( SELECT array_position(x.period_ids, x.period_id) AS place
+                 OFFSET 0) n
           WHERE (n.place IS NOT NULL)
          OFFSET 0) k);
 
@@ -7984,16 +7986,11 @@ CREATE VIEW centile.period_status AS
     p.ends_at,
         CASE
             WHEN (p.ranking_id IS NULL) THEN p.archive_players
-            WHEN ((NOT g.has_bucket_rows) AND (p.segment = ''::text)) THEN ( SELECT count(*) AS count
-               FROM centile_store.players x
-              WHERE ((x.board_id = p.board_id) AND (p.id = ANY (x.period_ids))))
-            WHEN (NOT g.has_bucket_rows) THEN ( SELECT count(*) AS count
-               FROM centile_store.leaderboard l_1
-              WHERE (l_1.ranking_id = p.ranking_id))
-            ELSE ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
+            WHEN g.has_bucket_rows THEN ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
                FROM centile_store.bucket_counts x,
                 LATERAL unnest(x.counts) c(players)
               WHERE (x.ranking_id = p.ranking_id))
+            ELSE NULL::bigint
         END AS players,
         CASE
             WHEN (p.ranking_id IS NOT NULL) THEN centile.version_of(p.ranking_id)
@@ -8030,7 +8027,7 @@ CREATE VIEW centile.period_status AS
                     ELSE NULL::timestamp with time zone
                 END AS last_event_at) e);
 
-COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. players is NULL for an open period without bucket rows. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 
 CREATE VIEW centile.periods AS
  SELECT b.slug AS board,
@@ -8048,16 +8045,11 @@ CREATE VIEW centile.periods AS
         END AS state,
         CASE
             WHEN (p.ranking_id IS NULL) THEN p.archive_players
-            WHEN ((NOT g.has_bucket_rows) AND (p.segment = ''::text)) THEN ( SELECT count(*) AS count
-               FROM centile_store.players x
-              WHERE ((x.board_id = p.board_id) AND (p.id = ANY (x.period_ids))))
-            WHEN (NOT g.has_bucket_rows) THEN ( SELECT count(*) AS count
-               FROM centile_store.leaderboard l
-              WHERE (l.ranking_id = p.ranking_id))
-            ELSE ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
+            WHEN g.has_bucket_rows THEN ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
                FROM centile_store.bucket_counts x,
                 LATERAL unnest(x.counts) c(players)
               WHERE (x.ranking_id = p.ranking_id))
+            ELSE NULL::bigint
         END AS players,
     g.layout,
     p.id AS period_id,
@@ -8079,7 +8071,7 @@ CREATE VIEW centile.periods AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players (NULL for an open one without bucket rows) and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,

@@ -12,9 +12,6 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_batches bigint;
-    -- Rankings without bucket rows, which need no fold.
-    v_skipped bigint[] := ARRAY(SELECT g.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-                                WHERE p.board_id = p_board_id AND NOT g.has_bucket_rows);
     v_changes record;
 BEGIN
     SELECT max(x.batch), count(*), sum(x.changes) INTO batch, v_batches, changes
@@ -40,7 +37,8 @@ BEGIN
           FROM centile_store.batch_log c
           CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.was_rank_keys, c.was_tie_keys, c.rank_keys, c.tie_keys)
               AS e (ranking_id, user_id, was_rank_key, was_tie_key, rank_key, tie_key)
-          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch AND e.ranking_id IS NOT NULL AND e.ranking_id <> ALL (v_skipped)
+          JOIN centile_store.rankings g ON g.id = e.ranking_id AND g.has_bucket_rows
+          WHERE c.board_id = p_board_id AND c.lane = p_lane AND c.batch > p_applied AND c.batch <= apply_lane.batch
           WINDOW entry AS (PARTITION BY e.ranking_id, e.user_id ORDER BY c.batch)) x
     WHERE x.is_last;
     PERFORM centile_store.apply_or_mark(p_lane, batch, v_changes.rankings, v_changes.users, v_changes.was_keys, v_changes.was_ties, v_changes.keys, v_changes.ties)

@@ -10,6 +10,9 @@ DECLARE
     v_size    bigint := greatest((v_players + 99) / 100, 1000);
     v_bounds  centile_store.rank_key[];
 BEGIN
+    IF NOT (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = p_ranking_id) THEN
+        RETURN v_players;
+    END IF;
     SELECT array_agg(centile_store.bound_above((k.rank_key_below, k.tie_key_below, NULL)::centile_store.rank_key,
                                                (k.rank_key, k.tie_key, k.user_key)::centile_store.rank_key) ORDER BY k.n)
     INTO v_bounds
@@ -20,7 +23,7 @@ BEGIN
     WHERE k.n > 0 AND k.n % v_size = 0 AND k.n < v_size * 100;
     PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
         || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
-    FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.has_bucket_rows;
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     RETURN v_players;
 END
 $$;

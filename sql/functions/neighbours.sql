@@ -21,12 +21,12 @@ AS $$
         UNION ALL
         (SELECT true, k.rank_key, k.tie_key, k.user_key
          FROM centile_store.keys(p_ranking_id, p_bucket, p_key, true, p_around + 1) k
-         WHERE (SELECT f.above <= p_around FROM found f)
+         WHERE p_bucket < 100 AND (SELECT f.above <= p_around FROM found f)
          OFFSET (SELECT f.above FROM found f))
         UNION ALL
         (SELECT false, k.rank_key, k.tie_key, k.user_key
          FROM centile_store.keys(p_ranking_id, p_bucket, p_key, false, p_around + 1) k
-         WHERE (SELECT f.below <= p_around FROM found f)
+         WHERE p_bucket < 100 AND (SELECT f.below <= p_around FROM found f)
          OFFSET (SELECT f.below FROM found f))
     ), place AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, k.step,

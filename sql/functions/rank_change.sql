@@ -1,6 +1,6 @@
 -- The player's rank now, the rank that the earlier key would have now if the player still had it, the
 -- player's score and, on boards with tiers, the number of players. The caller names the period, not
--- its ranking: a repeated answer may be older than the ranking.
+-- its ranking: a repeated answer may be older than the ranking. No row without bucket rows.
 CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
     OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint)
 LANGUAGE sql STABLE
@@ -18,7 +18,7 @@ AS $$
            END,
            centile.rank_key(l.rank_key, b.score_order), CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l
     WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)

@@ -17,10 +17,10 @@ FROM (SELECT g.id AS ranking_id, q.id AS period_id, p.board_id, p.user_id, p.lan
       JOIN centile_store.players p ON p.board_id = m.board_id AND p.user_id = m.user_id
       WHERE NOT EXISTS (SELECT FROM centile_store.segment_members l
                         WHERE l.board_id = m.board_id AND l.user_id = m.user_id AND l.segment = m.segment AND l.batch > m.batch AND l.changed_at < q.ends_at)) x
-JOIN centile_store.boards b ON b.id = x.board_id
+LEFT JOIN centile_store.boards b ON b.id = x.board_id
 -- Computed here: on a cluster, postgres_fdw cannot send a subscript of another server's array.
 CROSS JOIN LATERAL (SELECT x.rank_keys[n.place] AS rank_key, x.tie_keys[n.place] AS tie_key
-                    FROM (SELECT array_position(x.period_ids, x.period_id) AS place) n WHERE n.place IS NOT NULL OFFSET 0) k;
+                    FROM (SELECT array_position(x.period_ids, x.period_id) AS place OFFSET 0) n WHERE n.place IS NOT NULL OFFSET 0) k;
 
 COMMENT ON VIEW centile_store.leaderboard IS
 'Entries: the standing of each player in each ranking. Example: SELECT user_id, score FROM centile_store.leaderboard WHERE ranking_id = 1 ORDER BY rank_key DESC LIMIT 3;';

@@ -8,9 +8,7 @@ SELECT b.slug AS board, p.kind, p.label,
                 SELECT FROM centile.rolling_window(split_part(p.label, '-', 1), statement_timestamp(), b.time_zone) w WHERE w.ends_at < p.ends_at)) THEN 'upcoming' ELSE 'open' END AS state,
        p.starts_at, p.ends_at,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players
-            WHEN NOT g.has_bucket_rows AND p.segment = '' THEN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = p.board_id AND p.id = ANY (x.period_ids))
-            WHEN NOT g.has_bucket_rows THEN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id)
-            ELSE (SELECT coalesce(sum(c.players), 0)::bigint
+            WHEN g.has_bucket_rows THEN (SELECT coalesce(sum(c.players), 0)::bigint
                   FROM centile_store.bucket_counts x, unnest(x.counts) AS c (players) WHERE x.ranking_id = p.ranking_id) END AS players,
        CASE WHEN p.ranking_id IS NOT NULL
             THEN centile.version_of(p.ranking_id)
@@ -36,5 +34,5 @@ CROSS JOIN LATERAL (
                 WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at THEN l.last_at END AS last_event_at) e;
 
 COMMENT ON VIEW centile.period_status IS
-'State, players, version, last event and archive of every period. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+'State, players, version, last event and archive of every period. players is NULL for an open period without bucket rows. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 GRANT SELECT ON centile.period_status TO centile_reader;

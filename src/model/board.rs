@@ -113,7 +113,7 @@ pub enum Buckets {
     /// All.
     #[default]
     All,
-    /// Those of all time. The others are ranked by rank indexes, and by SQL that reads all players.
+    /// Those of all time. Only rank indexes answer for the others over HTTP.
     AllTime,
 }
 

@@ -109,6 +109,8 @@ pub enum Code {
     DatabaseBusy,
     /// The service has too much to do; it wrote nothing.
     Overloaded,
+    /// The period has no bucket rows, and no rank index of it is ready; retry.
+    IndexUnavailable,
     /// The outcome of a write is unknown; send it again with the same ids.
     OutcomeUnknown,
     /// The period, board or player is being changed by another session; nothing was written.
@@ -183,6 +185,7 @@ impl Code {
             Self::DatabaseUnavailable
             | Self::DatabaseBusy
             | Self::Overloaded
+            | Self::IndexUnavailable
             | Self::OutcomeUnknown
             | Self::ConcurrentChange
             | Self::ClockBehind

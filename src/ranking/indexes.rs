@@ -57,10 +57,6 @@ const MAX_ROUNDS: usize = 1;
 /// Time after which SQL may answer a request that waits for a round.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Time that a read waits for the index before SQL reads all players of a ranking without bucket
-/// rows.
-const SCAN_AFTER: Duration = Duration::from_millis(500);
-
 /// An index read within this time is kept current in the background.
 const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 
@@ -259,7 +255,9 @@ impl Indexes {
     /// Chooses the source for a read of `ranking`.
     ///
     /// The selector means this ranking only within the time range of `resolved`. The round checks
-    /// that by the database's clock. A shared read needs no permit for SQL.
+    /// that by the database's clock. A shared read needs no permit for SQL. Returns
+    /// [`Code::IndexUnavailable`] for a ranking without bucket rows whose index is not ready within
+    /// the time limit of a wait for a connection.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
@@ -271,7 +269,7 @@ impl Indexes {
             Kept::Ready(board) => board,
             Kept::Loading(board) => {
                 // Under load, the index may be ready before all batches are applied.
-                let sql = self.applied_sql(&board, resolved, is_shared);
+                let sql = self.applied_sql(&board, ranking, is_shared);
                 tokio::pin!(sql);
                 loop {
                     if let Ok(sql) = timeout(LOAD_CHECK_INTERVAL, &mut sql).await {
@@ -281,8 +279,8 @@ impl Indexes {
                     }
                 }
             }
-            Kept::Refused if resolved.has_bucket_rows => return Ok(Access::Sql(None)),
-            Kept::Refused => return self.limited_sql(&self.board(ranking.board), is_shared).await,
+            Kept::Refused if ranking.has_bucket_rows => return Ok(Access::Sql(None)),
+            Kept::Refused => return Err(no_index()),
         };
         let mut answer = self.request_round(&board);
         let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
@@ -292,11 +290,16 @@ impl Indexes {
             // the round ends.
             tokio::select! {
                 round = answer => round,
-                sql = self.applied_sql(&board, resolved, is_shared) => return sql,
+                sql = self.applied_sql(&board, ranking, is_shared) => return sql,
             }
         };
-        // SQL reads may still get a connection when the round got none.
-        let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared).await };
+        let end = match round {
+            Some(Ok(end)) => end,
+            Some(Err(error)) if !ranking.has_bucket_rows => return Err(error),
+            None if !ranking.has_bucket_rows => return Err(no_index()),
+            // SQL reads may still get a connection when the round got none.
+            _ => return self.limited_sql(&board, is_shared).await,
+        };
         Ok(self.view(board, resolved, ranking, end).map_or(Access::Replaced, Access::Index))
     }
 
@@ -337,7 +340,7 @@ impl Indexes {
         }
         let board = self.board(ranking.board);
         if self.is_paused() {
-            return Kept::Loading(board);
+            return if ranking.has_bucket_rows { Kept::Loading(board) } else { Kept::Refused };
         }
         let is_loading = match board.rankings().get(&ranking.ranking_id) {
             Some(Slot::Ready(loaded)) => {
@@ -392,10 +395,12 @@ impl Indexes {
         }
     }
 
-    /// Returns access to SQL as [`Self::limited_sql`], once all batches are applied.
-    async fn applied_sql(&self, board: &BoardIndexes, resolved: &ResolvedPeriod, is_shared: bool) -> Result<Access> {
-        if !resolved.has_bucket_rows {
-            tokio::time::sleep(SCAN_AFTER).await;
+    /// Returns access to SQL as [`Self::limited_sql`], once all batches are applied. For a ranking
+    /// without bucket rows, waits and returns [`Code::IndexUnavailable`].
+    async fn applied_sql(&self, board: &BoardIndexes, ranking: RankingRef, is_shared: bool) -> Result<Access> {
+        if !ranking.has_bucket_rows {
+            tokio::time::sleep(self.store.pool_wait()).await;
+            return Err(no_index());
         }
         let access = self.limited_sql(board, is_shared).await?;
         self.apply(board.board).await?;
@@ -597,6 +602,13 @@ impl IndexView {
 pub(crate) fn key_of(key: StoredKey) -> RankKey {
     let user_id = u32::try_from(key.internal_id.max(0)).unwrap_or(u32::MAX);
     RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }
+}
+
+fn no_index() -> Error {
+    Error::unavailable(
+        Code::IndexUnavailable,
+        "the period has no bucket rows, and its rank index is not ready; retry, and see that --index-memory has room for it",
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::{
 use futures::{StreamExt as _, stream::FuturesUnordered};
 
 use crate::{
-    Result,
+    Code, Result,
     model::{
         board::{Board, Order, Ties},
         period::PeriodSelector,
@@ -435,12 +435,13 @@ pub(crate) async fn rank_changes(
         names.into_iter().map(|name| async move { (name, access_of(rankings, board, name).await) }).collect();
     let mut views: HashMap<&str, IndexView> = HashMap::new();
     while let Some((name, access)) = found.next().await {
-        match access? {
-            Some(Access::Index(view)) => {
+        match access {
+            Ok(Some(Access::Index(view))) => {
                 views.insert(name, view);
             }
-            // A period is closed or has no index yet, so SQL reads all of them. The permit is held
-            // until the statement ends.
+            Err(error) if error.code() != Code::IndexUnavailable => return Err(error),
+            // A period is closed or has no index yet, so SQL reads all of them that have bucket rows.
+            // The permit is held until the statement ends.
             _permit => {
                 drop(found);
                 return rank_changes_by_sql(rankings, board, standings).await;

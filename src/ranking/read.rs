@@ -156,8 +156,10 @@ pub(crate) async fn snapshot(
 ) -> Result<(Header, Option<Snapshot>)> {
     let read = |resolved: Arc<ResolvedPeriod>, source| async move {
         let store = match source {
-            PeriodSource::Live(_) => {
-                rankings.indexes.apply(board.id).await?;
+            PeriodSource::Live(ranking) => {
+                if ranking.has_bucket_rows {
+                    rankings.indexes.apply(board.id).await?;
+                }
                 &rankings.primary
             }
             PeriodSource::Archive(_) => &rankings.store,

@@ -121,11 +121,21 @@ impl Store {
                 })
             }),
         };
-        let has_cursor = !resolved.has_bucket_rows;
-        if let (PeriodSource::Live(RankingRef { ranking_id, .. }), true) = (source, has_cursor) {
+        let mut has_cursor = false;
+        if let PeriodSource::Live(RankingRef { ranking_id, has_bucket_rows: false, .. }) = source {
+            has_cursor = true;
+            // The keys are in no order, so they are sorted once.
             let cursor = format!(
-                "DECLARE export NO SCROLL CURSOR FOR SELECT position, rank, user_id, user_name, score, reached_at
-                 FROM centile_store.page_rows({ranking_id}, 1, 2147483647) ORDER BY position"
+                "SET LOCAL work_mem = '128MB'; SET LOCAL enable_seqscan = on;
+                 DECLARE export NO SCROLL CURSOR FOR
+                 SELECT row_number() OVER best, CASE b.ties WHEN 'shared' THEN rank() OVER (ORDER BY l.rank_key DESC) ELSE row_number() OVER best END,
+                        u.external_id, u.name, l.score, l.reached_at
+                 FROM centile_store.leaderboard l
+                 JOIN centile_store.rankings g ON g.id = l.ranking_id
+                 JOIN centile_store.boards b ON b.id = g.board_id
+                 JOIN centile_store.users u ON u.id = l.user_id
+                 WHERE l.ranking_id = {ranking_id}
+                 WINDOW best AS (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_key DESC)"
             );
             sqlx::raw_sql(AssertSqlSafe(cursor)).execute(&mut connection).await?;
         }

@@ -25,6 +25,9 @@ use crate::{
 /// Timeout for the next rows of a load. Past it, the server is frozen or unreachable.
 const ROWS_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Timeout for the first rows of a load, which PostgreSQL may have to sort.
+const FIRST_ROWS_TIMEOUT: Duration = Duration::from_mins(5);
+
 /// Row messages between two yields of a load: about a millisecond of work.
 const YIELD_EVERY: u32 = 1_024;
 
@@ -36,6 +39,9 @@ const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     SET LOCAL enable_bitmapscan = off;
     SET LOCAL enable_sort = off;
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000";
+
+/// Lets a load sort the keys of a ranking without bucket rows, which no table has in order.
+const SORT_LOAD: &str = "SET LOCAL enable_sort = on; SET LOCAL enable_seqscan = on; SET LOCAL work_mem = '128MB'";
 
 /// Result of a round, read in one snapshot per server.
 #[derive(Debug)]
@@ -150,10 +156,8 @@ impl RoundServer {
 pub(crate) struct LoadSnapshot {
     connection: PgConnection,
     ranking: RankingRef,
-    /// The table or view that has the keys of all buckets.
-    keys_of: &'static str,
-    /// Whether each bucket has a table of its own, too.
-    has_bucket_tables: bool,
+    /// Whether one table or view has the keys of all buckets.
+    has_one_table: bool,
     /// Profile revision of the snapshot.
     pub(crate) revision: i64,
 }
@@ -244,7 +248,12 @@ impl Store {
         rows.into_iter()
             .map(|row| {
                 Ok(NamedRanking {
-                    ranking: RankingRef { board, period_id: row.period_id, ranking_id: row.ranking_id },
+                    ranking: RankingRef {
+                        board,
+                        period_id: row.period_id,
+                        ranking_id: row.ranking_id,
+                        has_bucket_rows: row.has_bucket_rows,
+                    },
                     kind: crate::store::period::kind(&row.kind)?,
                     label: row.label,
                 })
@@ -284,19 +293,17 @@ impl Store {
             }
         }
         connection.execute(BEGIN_LOAD).await?;
-        let mut snapshot = LoadSnapshot {
-            connection,
-            ranking,
-            keys_of: "leaderboard_bucket",
-            has_bucket_tables: !self.is_cluster(),
-            revision: 0,
-        };
+        if !ranking.has_bucket_rows {
+            connection.execute(SORT_LOAD).await?;
+        }
+        let has_one_table = self.is_cluster() || !ranking.has_bucket_rows;
+        let mut snapshot = LoadSnapshot { connection, ranking, has_one_table, revision: 0 };
         let Round { epoch, state, .. } = snapshot.state().await?;
         let Some(state) = state.filter(|state| !state.rankings.is_empty()) else {
             return Ok(None);
         };
         let bucket_rows = sqlx::query!(
-            r#"SELECT centile_store.player_count(g.id) AS "players!", g.damaged_at IS NOT NULL AS "are_damaged!", g.has_bucket_rows,
+            r#"SELECT centile_store.player_count(g.id) AS "players!", g.damaged_at IS NOT NULL AS "are_damaged!",
                       CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE $2 END AS "batches!"
                FROM centile_store.rankings g WHERE g.id = $1"#,
             ranking.ranking_id,
@@ -309,9 +316,6 @@ impl Store {
             return Err(Error::Internal(
                 "the bucket rows of the ranking are damaged; run `centile rebuild`".to_owned(),
             ));
-        }
-        if !bucket_rows.has_bucket_rows {
-            (snapshot.keys_of, snapshot.has_bucket_tables) = ("leaderboard", false);
         }
         snapshot.revision = state.revision;
         let version = Version { epoch, batches: bucket_rows.batches };
@@ -432,16 +436,21 @@ impl LoadSnapshot {
         Part::join(vec![part])
     }
 
+    /// Returns the table or view that has the keys of all buckets.
+    fn keys_of(&self) -> &'static str {
+        if self.ranking.has_bucket_rows { "leaderboard_bucket" } else { "leaderboard" }
+    }
+
     /// Passes the ranking's keys to `take`, best first: rank key, tie key and internal user id.
     pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
         let buckets = sqlx::query_scalar!("SELECT buckets FROM centile_store.rankings WHERE id = $1", ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
-        let tables: Vec<String> = if self.has_bucket_tables {
-            buckets.into_iter().rev().map(|bucket| format!("leaderboard_bucket_{bucket:02}")).collect()
+        let tables: Vec<String> = if self.has_one_table {
+            vec![self.keys_of().to_owned()]
         } else {
-            vec![self.keys_of.to_owned()]
+            buckets.into_iter().rev().map(|bucket| format!("leaderboard_bucket_{bucket:02}")).collect()
         };
         for table in tables {
             // COPY takes no parameters. Both values are the service's own.
@@ -461,7 +470,7 @@ impl LoadSnapshot {
     /// Passes the profiles of the ranking's players to `take`, until it returns false. Ends the
     /// snapshot.
     pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
-        let (ranking_id, keys_of) = (self.ranking.ranking_id, self.keys_of);
+        let (ranking_id, keys_of) = (self.ranking.ranking_id, self.keys_of());
         let copy = format!(
             "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.{keys_of} b JOIN centile_store.users u ON u.id = -b.user_key \
              WHERE b.ranking_id = {ranking_id}) TO STDOUT (FORMAT binary)"
@@ -485,7 +494,8 @@ impl LoadSnapshot {
             if turn.is_multiple_of(YIELD_EVERY) {
                 yield_now().await;
             }
-            let next = timeout(ROWS_TIMEOUT, rows.try_next()).await;
+            let limit = if is_first { FIRST_ROWS_TIMEOUT } else { ROWS_TIMEOUT };
+            let next = timeout(limit, rows.try_next()).await;
             let Some(mut data) = next.map_err(|_| Error::no_answer())?? else {
                 return Ok(());
             };

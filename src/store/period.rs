@@ -28,8 +28,6 @@ pub(crate) struct ResolvedPeriod {
     /// Whether the period is closed and its archive is kept. For a segment without players, the archive
     /// of the whole period counts.
     pub(crate) has_archive: bool,
-    /// Whether SQL finds ranks by bucket rows, or by reading all players.
-    pub(crate) has_bucket_rows: bool,
     /// Start of the time in which the selector means the period; `None` if unbounded.
     pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means the period; `None` if unbounded.
@@ -69,6 +67,8 @@ pub(crate) struct RankingRef {
     pub(crate) period_id: i64,
     /// Id of the ranking.
     pub(crate) ranking_id: i64,
+    /// Whether it has bucket rows. Without them, only its rank index answers.
+    pub(crate) has_bucket_rows: bool,
 }
 
 /// A period's kind, its first instant, and the first instant after it; `None` for `all_time`.
@@ -113,9 +113,9 @@ impl Store {
                     segment: selector.segment().cloned(),
                     ..period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?
                 },
-                source: match (row.period_id, row.ranking_id, row.archive_revision) {
-                    (Some(period_id), Some(ranking_id), _) => {
-                        Some(PeriodSource::Live(RankingRef { board, period_id, ranking_id }))
+                source: match (row.period_id, row.ranking_id.zip(row.has_bucket_rows), row.archive_revision) {
+                    (Some(period_id), Some((ranking_id, has_bucket_rows)), _) => {
+                        Some(PeriodSource::Live(RankingRef { board, period_id, ranking_id, has_bucket_rows }))
                     }
                     (Some(period_id), None, Some(revision)) => {
                         Some(PeriodSource::Archive(ArchiveRef { board, period_id, revision }))
@@ -123,7 +123,6 @@ impl Store {
                     _ => None,
                 },
                 has_archive: row.archive_revision.is_some(),
-                has_bucket_rows: row.has_bucket_rows.unwrap_or(true),
                 valid_from: row.valid_from,
                 valid_until: row.valid_until,
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),

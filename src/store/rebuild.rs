@@ -260,9 +260,9 @@ impl Rebuilder {
         if let Some(act) = act {
             sqlx::query!(
                 "SELECT centile_store.note_act($3, 'rebuild', p.board_id,
-                 jsonb_build_object('ranking', $2::bigint, 'players', centile_store.player_count($2)),
+                 jsonb_build_object('ranking', $2::bigint, 'players', (SELECT centile_store.player_count(g.id) FROM centile_store.rankings g WHERE g.id = $2 AND g.has_bucket_rows)),
                  jsonb_strip_nulls(jsonb_build_object(
-                     'ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $4::text)),
+                     'ranking', p.ranking_id, 'players', (SELECT centile_store.player_count(g.id) FROM centile_store.rankings g WHERE g.id = p.ranking_id AND g.has_bucket_rows), 'reason', $4::text)),
                  centile_store.period_name(p.kind, p.label, p.segment))
              FROM centile_store.periods p WHERE p.ranking_id = $1",
                 self.ranking_id,

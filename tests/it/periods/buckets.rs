@@ -107,6 +107,11 @@ async fn a_week_without_bucket_rows_lives_like_others() {
     assert_eq!((rankings(&pool).await, page(&pool, week).await), (left(None).to_vec(), expected.clone()));
     assert!(audit::rankings_are_sound(&pool).await == 3);
     run(&db, &["maintain"]).well();
+    // Without an index, only SQL functions rank the week.
+    let without = Site::start(&db, &["--index-memory", "0"]).await;
+    let refusal = without.get(&player).await.is(503);
+    assert_eq!(refusal["code"], "index_unavailable", "{refusal}");
+    without.get(&format!("/v1/boards/main/scores/{user}")).await.is(200);
     let rows = "SELECT count(*) FROM centile_store.leaderboard_bucket";
     assert_eq!(query_scalar::<_, i64>(rows).fetch_one(&pool).await.unwrap(), 10);
 
