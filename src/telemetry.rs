@@ -186,7 +186,6 @@ pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);
 }
 
-/// Counts an answered request.
 pub(crate) fn count_request(method: &'static str, route: &'static str, status: u16, time: Duration) {
     counter!(REQUESTS, "method" => method, "route" => route, "status" => status.to_string()).increment(1);
     histogram!(REQUEST_TIME, "method" => method, "route" => route).record(time);
@@ -196,11 +195,8 @@ pub(crate) fn count_request(method: &'static str, route: &'static str, status: u
 /// Where cacheable data was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadSource {
-    /// In this process.
     Here,
-    /// In the shared cache.
     Shared,
-    /// In PostgreSQL.
     Database,
     /// In this process, marked as stale because PostgreSQL did not answer.
     Stale,
@@ -233,7 +229,6 @@ pub(crate) fn set_bucket_skew(skew: f64) {
     recent::set_skew(skew);
 }
 
-/// Records a written batch.
 pub(crate) fn count_batch(events: usize, time: Duration) {
     histogram!(BATCH_EVENTS).record(events as f64);
     histogram!(BATCH_TIME).record(time);

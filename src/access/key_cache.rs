@@ -75,7 +75,6 @@ pub(crate) fn missing() -> Error {
 /// Result of a look-up in the cache alone.
 #[derive(Debug)]
 pub(crate) enum Known {
-    /// The key is valid.
     Works(Arc<CachedKey>),
     /// The key is missing or invalid.
     Invalid,

@@ -37,7 +37,6 @@ use crate::{
     cache::{Failure, MAX_BYTES},
 };
 
-/// Timeout of a call.
 const CALL_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Timeout for opening the connection, including TLS and authentication.
@@ -55,7 +54,6 @@ const SCAN_COUNT: u32 = 1_000;
 /// A Redis server that may be unreachable at any time.
 #[derive(Debug)]
 pub(super) struct Remote {
-    /// Holds the shared connection.
     pool: Pool,
     prefix: String,
     background: Background,
@@ -67,7 +65,6 @@ pub(super) struct Remote {
 /// Whether calls go to Redis. While they do not, a background task runs.
 #[derive(Debug, Clone)]
 enum State {
-    /// Calls use this connection.
     Up(MultiplexedConnection),
     /// Redis is checked for the first time, or since a call without an answer.
     Checking,

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::{
     Code, Error, Result,
@@ -92,7 +89,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let messages =
                 with_instance(config, async |instance| outbox::list(&instance.boards, &filter).await).await?;
             if json {
-                return output::print_json(&messages.iter().map(Line::from).collect::<Vec<_>>());
+                return output::print_json(&messages);
             }
             if messages.is_empty() {
                 output::note(match (&filter.board, waiting) {
@@ -110,7 +107,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Show { which: Which { message_id }, json } => {
             let message =
                 with_instance(config, async |instance| outbox::find(&instance.store, message_id).await).await?;
-            if json { output::print_json(&Line::from(&message)) } else { output::print(description(&message)) }
+            if json { output::print_json(&message) } else { output::print(description(&message)) }
         }
         Command::Resend { which: Which { message_id }, by } => {
             let by = by.actor()?;
@@ -131,40 +128,6 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 Code::Unavailable,
                 "not all messages were delivered: `centile outbox list --waiting` shows the errors and the next attempts",
             ))
-        }
-    }
-}
-
-/// A message as JSON.
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    id: i64,
-    board: &'a str,
-    period: &'a str,
-    kind: &'a str,
-    payload: &'a Value,
-    created_at: DateTime<Utc>,
-    delivered_at: Option<DateTime<Utc>>,
-    attempts: i32,
-    next_attempt_at: Option<DateTime<Utc>>,
-    last_status: Option<i32>,
-    last_error: Option<&'a str>,
-}
-
-impl<'a> From<&'a Message> for Line<'a> {
-    fn from(message: &'a Message) -> Self {
-        Self {
-            id: message.id,
-            board: &message.board,
-            period: &message.period,
-            kind: &message.kind,
-            payload: &message.payload,
-            created_at: message.created_at,
-            delivered_at: message.delivered_at,
-            attempts: message.attempts,
-            next_attempt_at: message.next_attempt_at,
-            last_status: message.last_status,
-            last_error: message.last_error.as_deref(),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! `centile season`: creates and lists seasons, periods with explicit start and end.
 
-use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use crate::{
     Result, boards,
@@ -16,7 +14,6 @@ use crate::{
     model::{
         board::{BoardSlug, Mode},
         name::Named as _,
-        period::PeriodState,
         season::{Edge, Season},
     },
     periods::season,
@@ -74,7 +71,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             };
             let season = with_instance(config, create_season).await?;
             if create.json {
-                return output::print_json(&Line::from(&season));
+                return output::print_json(&season);
             }
             let (starts_at, ends_at) = (output::time(Some(season.starts_at)), output::time(Some(season.ends_at)));
             output::print(format!("season {} of board {} created: {starts_at} to {ends_at}", season.name, create.board))
@@ -86,7 +83,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             };
             let (mode, seasons) = with_instance(config, list).await?;
             if json {
-                return output::print_json(&seasons.iter().map(Line::from).collect::<Vec<_>>());
+                return output::print_json(&seasons);
             }
             if mode == Mode::Combined {
                 output::note("A combined board has no seasons.");
@@ -97,21 +94,6 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             }
             output::print(table(["NAME", "STARTS", "ENDS", "STATE"], seasons.iter().map(row).collect()))
         }
-    }
-}
-
-/// A season as JSON.
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    name: &'a str,
-    starts_at: DateTime<Utc>,
-    ends_at: DateTime<Utc>,
-    state: PeriodState,
-}
-
-impl<'a> From<&'a Season> for Line<'a> {
-    fn from(season: &'a Season) -> Self {
-        Self { name: &season.name, starts_at: season.starts_at, ends_at: season.ends_at, state: season.state }
     }
 }
 

@@ -1,9 +1,6 @@
 //! `centile user`: shows, changes, bans and erases players.
 
-use std::collections::BTreeMap;
-
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use crate::{
     Error, Result,
@@ -14,6 +11,7 @@ use crate::{
         with_instance,
     },
     config::{Config, value},
+    http::api::user::UserResponse,
     instance::Instance,
     model::{
         board::Reading,
@@ -135,7 +133,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Show { player, json } => {
             let user =
                 with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
-            if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
+            if json { output::print_json(&UserResponse::from(user)) } else { output::print(description(&user)) }
         }
         Command::Set { player, name, avatar_url, no_avatar, metadata, attributes, reading } => {
             // An empty URL removes the avatar.
@@ -169,32 +167,6 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(erased)?;
             output::note("This is the player's new id. The scores remain under it; all other data is erased.");
             Ok(())
-        }
-    }
-}
-
-/// A player as JSON.
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    user_id: &'a str,
-    name: &'a str,
-    avatar_url: Option<&'a str>,
-    metadata: &'a Metadata,
-    attributes: &'a BTreeMap<String, String>,
-    banned: bool,
-    reading: Option<Reading>,
-}
-
-impl<'a> From<&'a User> for Line<'a> {
-    fn from(user: &'a User) -> Self {
-        Self {
-            user_id: &user.user_id,
-            name: &user.name,
-            avatar_url: user.avatar.as_deref(),
-            metadata: &user.metadata,
-            attributes: &user.attributes,
-            banned: user.banned,
-            reading: user.reading,
         }
     }
 }

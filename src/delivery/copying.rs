@@ -26,7 +26,6 @@ use crate::{
 /// Maximum transactions per page. A page blocks Redis for some milliseconds.
 const PAGE: u16 = 1_000;
 
-/// Maximum wait for transactions.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Pause after a page that was not full. Meanwhile more transactions arrive, and one large page
@@ -36,9 +35,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The board to copy, and where to begin.
 #[derive(Debug)]
 pub(crate) struct Copying<'a> {
-    /// The ledger.
     pub(crate) transactions: &'a Arc<Transactions>,
-    /// The board.
     pub(crate) board: &'a Board,
     /// Where to begin if no cursor is stored.
     pub(crate) first: Start,

@@ -44,7 +44,6 @@ pub(crate) struct Transactions {
     ledger_end: AtomicI64,
 }
 
-/// Where a stream begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Start {
     /// At the oldest row of the ledger.
@@ -58,7 +57,6 @@ pub(crate) enum Start {
 /// A place in the ledger of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// The database's epoch.
     epoch: String,
     board_id: i32,
     /// For each lane, the last id that was read, or a later id up to which it has no other rows.

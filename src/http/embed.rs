@@ -45,17 +45,14 @@ const LIMIT_DEFAULT: u32 = 10;
 
 const LIMIT_MAX: u32 = 100;
 
-/// The page.
 pub(super) fn endpoints() -> [Endpoint; 1] {
     [Endpoint::new("/embed/{board}").get(show)]
 }
 
-/// Its script.
 pub(super) fn assets() -> [Endpoint; 2] {
     [Endpoint::new(SCRIPT_PATH).get(script), Endpoint::new("/assets/centile-board.{digest}.js").get(script)]
 }
 
-/// Options of the frame.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmbedQuery {
@@ -66,7 +63,6 @@ struct EmbedQuery {
     size: Option<String>,
 }
 
-/// Shows a board.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let page = board(&api, &request).await?;
     let mut response = HttpResponse::Ok();

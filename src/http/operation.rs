@@ -25,7 +25,6 @@ pub(crate) const PERIODS_MAX: u32 = 500;
 /// Maximum number of rankings whose buckets are shown.
 const RANKINGS_MAX: u32 = 12;
 
-/// Buckets of a ranking.
 const BUCKETS: u32 = 100;
 
 /// Maximum number of administrative actions, and of webhook messages.
@@ -60,7 +59,6 @@ pub(crate) struct Stored {
     pub(crate) acts: Vec<AuditEntry>,
 }
 
-/// State of this instance.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceStatus {
     /// PostgreSQL connections: those in use, and all.
@@ -73,7 +71,6 @@ pub(crate) struct InstanceStatus {
     pub(crate) indexes: Vec<IndexStatus>,
 }
 
-/// State of background maintenance.
 #[derive(Debug, Default)]
 pub(crate) enum MaintenanceStatus {
     #[default]

@@ -26,7 +26,6 @@ use crate::{
     },
 };
 
-/// Path of the page.
 pub(super) const PATH: &str = "/ops/";
 
 /// Makes a browser prompt for a user name, which is ignored, and a password, which is the key.
@@ -40,7 +39,6 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The page.
 pub(super) fn endpoints() -> [Endpoint; 1] {
     [Endpoint::new(PATH).get(show)]
 }
@@ -50,7 +48,6 @@ pub(super) fn redirects() -> [Endpoint; 1] {
     [Endpoint::new("/ops").get(to_the_page)]
 }
 
-/// Query of the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpsQuery {

@@ -58,7 +58,6 @@ pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-sr
 /// Sources of images in [`POLICY`].
 const IMAGES: &str = "img-src 'self'";
 
-/// Media type of pages.
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 
 /// Cache policy of a file whose name changes with its content: browsers may keep it for a year.
@@ -90,12 +89,10 @@ const SNAPSHOTS_MAX: u64 = 60;
 /// Path of the pages that other sites show in a frame.
 const FRAMES: &str = "/embed/";
 
-/// The pages.
 pub(super) fn endpoints() -> [Endpoint; 2] {
     [Endpoint::new("/").get(home), Endpoint::new("/boards/{board}").get(show)]
 }
 
-/// The files of pages.
 pub(super) fn assets() -> [Endpoint; 1] {
     [Endpoint::new("/assets/{file}").get(asset)]
 }
@@ -111,7 +108,6 @@ struct BoardQuery {
     player: Option<String>,
     /// Beginning of a player's name or id.
     search: Option<String>,
-    /// Players in the table.
     among: Option<String>,
     #[serde(default)]
     friends: Vec<String>,
@@ -147,7 +143,6 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     Ok(home_page(&summaries, next.as_deref()))
 }
 
-/// Shows a board's page.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     Ok(match Box::pin(one_board(&api, &request)).await? {
         Shown::Page(page) => answer(&request, page, &api.settings.avatar_origins),
@@ -302,7 +297,6 @@ pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, fr
     Ok(Rows { page: page.into(), stale_for: None })
 }
 
-/// Reads the selected player.
 async fn player(
     api: &Api,
     board: &Board,

@@ -13,9 +13,7 @@ use crate::{
 /// A player and a friend of the player.
 #[derive(Debug)]
 pub(crate) struct Edge {
-    /// The player.
     pub(crate) user_id: UserId,
-    /// The friend.
     pub(crate) friend_id: UserId,
 }
 

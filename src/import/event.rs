@@ -23,9 +23,7 @@ const EARLIEST_SECONDS: i64 = 946_684_800;
 /// A score event from a file.
 #[derive(Debug)]
 pub(crate) struct ImportedEvent {
-    /// The player's name.
     pub(crate) name: Option<String>,
-    /// The event.
     pub(crate) event: Event,
 }
 

@@ -24,7 +24,6 @@ use crate::{
 /// Maximum concurrent batches over all lanes. More would only wait for each other.
 pub(super) const MAX_CONCURRENT_BATCHES: u32 = 6;
 
-/// Batches queued per lane.
 const QUEUED_BATCHES: usize = 2;
 
 /// The writers of an import.

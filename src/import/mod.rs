@@ -59,7 +59,6 @@ pub(crate) struct ImportedLine<R = ImportedEvent> {
     pub(crate) number: u64,
     /// The line as written in the file.
     raw: Box<[u8]>,
-    /// The parsed record.
     pub(crate) record: R,
 }
 

@@ -10,14 +10,12 @@ use crate::{Error, Result, import::text};
 pub(crate) trait Record: Sized + Send + 'static {
     /// A column of a CSV file, or a member of an NDJSON line.
     type Column: Copy + PartialEq + Send + 'static;
-    /// Context for checking records.
     type Rules: Send + Sync + 'static;
     /// The names of the columns. A column may have several names.
     const COLUMNS: &'static [(&'static str, Self::Column)];
     /// The columns that a CSV file must have.
     const REQUIRED: &'static [Self::Column];
 
-    /// Parses a CSV record.
     fn from_csv(rules: &Self::Rules, columns: &[Self::Column], record: &[u8]) -> Result<Self>;
 
     /// Parses an NDJSON line.

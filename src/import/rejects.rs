@@ -23,7 +23,6 @@ impl Rejects {
         Ok(rejects)
     }
 
-    /// Adds a refused line.
     pub(super) fn add(&self, number: u64, raw: &[u8], reason: &dyn Display, progress: &Progress) -> Result<()> {
         let raw = String::from_utf8_lossy(raw);
         let record = [number.to_string(), reason.to_string(), raw.into_owned()];
@@ -33,7 +32,6 @@ impl Rejects {
         Ok(())
     }
 
-    /// Flushes the output.
     pub(super) fn flush(&self) -> Result<()> {
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writer.flush().map_err(|error| failed(&error))

@@ -23,7 +23,6 @@ const CHUNK_LINES: usize = 4_000;
 /// Approximate maximum bytes of a chunk.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks queued.
 const QUEUED_CHUNKS: usize = 2;
 
 /// A file of score events.

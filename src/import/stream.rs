@@ -33,11 +33,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// Parts and settings of a consumer.
 #[derive(Debug)]
 pub(crate) struct Consuming<'a> {
-    /// The boards.
     pub(crate) boards: &'a Boards,
-    /// Where events are written.
     pub(crate) writers: &'a Writers,
-    /// Rankings of the process.
     pub(crate) rankings: &'a Rankings,
     /// The board of messages that name none.
     pub(crate) board: &'a BoardSlug,
@@ -45,14 +42,11 @@ pub(crate) struct Consuming<'a> {
     pub(crate) batch: usize,
 }
 
-/// Counts of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Consumed {
-    /// Events that were written.
     pub(crate) accepted: AtomicU64,
     /// Events that had been written before.
     pub(crate) repeated: AtomicU64,
-    /// Events in quarantine.
     pub(crate) quarantined: AtomicU64,
     /// Messages moved to the dead letters.
     pub(crate) dead: AtomicU64,
@@ -81,7 +75,6 @@ pub(crate) async fn run(
     .await
 }
 
-/// A consumer at work.
 struct Work<'a, 'b, C> {
     consuming: &'a Consuming<'b>,
     from: &'a mut C,

@@ -19,7 +19,6 @@ const KEPT_BYTES: usize = 1_000;
 /// A byte order mark, which text editors may write before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A line or record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Text {
     /// Number of its first line, from 1.

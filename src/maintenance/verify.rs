@@ -30,7 +30,6 @@ use crate::{
 /// Maximum attempts to compare a period whose archive is dropped meanwhile.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Buckets of a ranking.
 const BUCKETS: i16 = 100;
 
 /// Largest bucket whose rows the timer counts.
@@ -198,7 +197,6 @@ struct Findings {
     bucket: i16,
     /// The ranking after which to continue; 0 for the first.
     after: i64,
-    /// Skew of each ranking.
     skew: BTreeMap<i64, f64>,
     /// Rankings and buckets with a wrong count.
     wrong: BTreeSet<(i64, i16)>,

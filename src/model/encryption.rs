@@ -14,7 +14,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Error, Result, model::secret};
 
-/// Version of the format.
 const FORMAT: u8 = 1;
 
 /// Bytes of a master key.

@@ -84,6 +84,9 @@ pub enum Error {
         /// Time after which a retry makes sense.
         retry_after: Duration,
     },
+    /// The ranking or archive of the period was replaced during the read.
+    #[error("the period is being replaced; retry")]
+    Replaced,
     /// An internal error. It is logged where it is handled; callers do not see its text.
     #[error("{0}")]
     Internal(String),
@@ -131,7 +134,6 @@ impl Resource {
         }
     }
 
-    /// Returns the public code.
     fn code(self) -> Code {
         match self {
             Self::Path => Code::PathNotFound,
@@ -227,6 +229,7 @@ impl Error {
             Self::TooLarge(_) => Code::BodyTooLarge,
             Self::TooSlow(_) => Code::BodyTimeout,
             Self::UnsupportedMediaType(_) => Code::UnsupportedMediaType,
+            Self::Replaced => Code::ConcurrentChange,
             Self::Internal(_) => Code::Internal,
         }
     }

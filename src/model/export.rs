@@ -14,9 +14,7 @@ pub(crate) struct ExportedRow {
     pub(crate) rank: u64,
     /// The caller's own id of the player.
     pub(crate) user_id: String,
-    /// Name.
     pub(crate) name: String,
-    /// Score.
     pub(crate) score: i64,
     /// Time at which the score was reached.
     #[serde(serialize_with = "to_the_microsecond")]

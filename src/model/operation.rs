@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, Utc};
 
-/// Status of a period.
 #[derive(Debug)]
 pub(crate) struct PeriodStatus {
     pub(crate) board: String,
@@ -21,10 +20,8 @@ pub(crate) struct PeriodStatus {
     pub(crate) needs_refresh: bool,
 }
 
-/// Months of the ledger.
 #[derive(Debug)]
 pub(crate) struct LedgerAhead {
-    /// Number of future months.
     pub(crate) months: i64,
     /// Whether the last month begins within a month, or no future month exists.
     pub(crate) ends_soon: bool,

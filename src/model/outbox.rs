@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use crate::model::{board::BoardSlug, secret::StoredSecret};
 
 /// A webhook message.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Message {
     /// Id. Receivers recognize a repeated message by it.
     pub id: i64,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A season of a board.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Season {
     /// Name, unique on the board: 1 to 40 lower-case letters, digits, `-` and `_`.
     pub name: String,

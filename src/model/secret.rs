@@ -13,7 +13,6 @@ use crate::{
 pub(crate) struct StoredSecret {
     /// The stored bytes.
     pub(crate) bytes: Vec<u8>,
-    /// Whether they are encrypted.
     pub(crate) encrypted: bool,
 }
 

@@ -26,9 +26,7 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountDifference {
     pub(crate) bucket: i16,
-    /// Number of rows.
     pub(crate) expected: i64,
-    /// Stored count.
     pub(crate) found: i64,
 }
 

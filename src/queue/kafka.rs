@@ -351,12 +351,10 @@ impl KafkaProducer {
 }
 
 impl Producer for KafkaProducer {
-    /// Returns the group.
     fn place(&self) -> &str {
         &self.place
     }
 
-    /// Replaces the clients.
     async fn begin(&mut self) -> Result<String> {
         // No entry of a partition may fail or time out alone: the entries after it would be stored, and
         // its repetition would come after them.

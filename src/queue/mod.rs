@@ -60,7 +60,6 @@ pub(crate) type Entry = Vec<(&'static str, Value)>;
 /// A value of such a field.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// A text.
     Text(String),
     /// A JSON number or object.
     Json(String),

@@ -209,7 +209,6 @@ impl RedisProducer {
 }
 
 impl Producer for RedisProducer {
-    /// Returns the key.
     fn place(&self) -> &str {
         &self.key
     }
@@ -242,7 +241,6 @@ impl Producer for RedisProducer {
 /// A stream in Redis, over one connection.
 struct Stream {
     client: Client,
-    /// Name of the stream.
     name: String,
     connection: Option<MultiplexedConnection>,
 }
@@ -313,7 +311,6 @@ impl Stream {
     }
 }
 
-/// Why a call failed.
 enum Failed {
     /// The server, or the connection to it.
     Answered(RedisError),

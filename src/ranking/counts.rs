@@ -21,7 +21,6 @@ const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 /// Players in each bucket of a ranking.
 #[derive(Debug)]
 pub(crate) struct KnownCounts {
-    /// Version of the counts.
     pub(crate) version: CountsVersion,
     /// Players of buckets 0 to 99.
     pub(crate) counts: Vec<i64>,

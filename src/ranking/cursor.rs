@@ -13,7 +13,6 @@ use crate::{
 
 /// The start of a page of a period: right after a key.
 pub(crate) struct Cursor {
-    /// Name of the period.
     pub(crate) selector: PeriodSelector,
     /// Key of the previous page's last row.
     pub(crate) key: StoredKey,

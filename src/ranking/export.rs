@@ -127,10 +127,8 @@ struct FileRow<'a> {
     #[serde(flatten)]
     row: &'a ExportedRow,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     tier: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     metadata: Option<Option<Metadata>>,
 }
 

@@ -12,17 +12,18 @@ use crate::{
     Error, Result,
     cache::CacheKey,
     ranking::{Rankings, top::NAMES_TTL},
-    store::{archive::ArchiveState, period::ResolvedPeriod, rank::StoredRow},
+    store::{
+        period::{ArchiveRef, ResolvedPeriod},
+        rank::{State, StoredRow},
+    },
     telemetry::{self, ReadSource},
 };
 
 /// Approximate bytes of frozen tops that this process keeps.
 const CAPACITY_BYTES: u64 = 64 << 20;
 
-/// A frozen top.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Frozen {
-    /// Players in the archive.
     pub(crate) players: u64,
     /// The first of them, best first.
     pub(crate) rows: Vec<StoredRow>,
@@ -51,7 +52,6 @@ impl Default for FrozenCache {
 }
 
 impl FrozenCache {
-    /// Drops all frozen tops.
     pub(crate) fn forget_all(&self) {
         self.0.invalidate_all();
     }
@@ -59,23 +59,24 @@ impl FrozenCache {
 
 /// Returns the frozen top of an archive in a state just read.
 ///
-/// `size` is the board's size of frozen tops. `None` if the archive has been replaced.
+/// `size` is the board's size of frozen tops. [`Error::Replaced`] if the archive has been replaced.
 pub(crate) async fn frozen(
     rankings: &Rankings,
     resolved: &ResolvedPeriod,
-    state: &ArchiveState,
+    archive: ArchiveRef,
+    state: &State,
     size: u32,
-) -> Result<Option<Arc<Frozen>>> {
+) -> Result<Arc<Frozen>> {
     let key = CacheKey::Closed {
         epoch: state.epoch.clone(),
-        period: state.archive.period_id,
-        revision: i64::from(state.archive.revision),
+        period: archive.period_id,
+        revision: i64::from(archive.revision),
         size,
     };
     let known = &rankings.tops.frozen.0;
     if let Some(frozen) = known.get(&key) {
         telemetry::count_read("closed", ReadSource::Here);
-        return Ok(Some(frozen));
+        return Ok(frozen);
     }
     if let Some(bytes) = rankings.cache.get(&key).await
         && let Ok(frozen) = serde_json::from_slice(&bytes)
@@ -83,14 +84,14 @@ pub(crate) async fn frozen(
         telemetry::count_read("closed", ReadSource::Shared);
         let frozen = Arc::new(frozen);
         known.insert(key, Arc::clone(&frozen));
-        return Ok(Some(frozen));
+        return Ok(frozen);
     }
-    let Some(bytes) = rankings.store.frozen_top(resolved, state.archive).await? else { return Ok(None) };
+    let bytes = rankings.store.frozen_top(resolved, archive).await?;
     telemetry::count_read("closed", ReadSource::Database);
     let frozen: Frozen = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;
     let frozen = Arc::new(frozen);
     rankings.share(key.clone(), bytes);
     known.insert(key, Arc::clone(&frozen));
-    Ok(Some(frozen))
+    Ok(frozen)
 }

@@ -80,7 +80,6 @@ pub(crate) struct Indexes {
     /// Whether SQL answers everything, and no index is in memory.
     is_paused: AtomicBool,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
-    /// Rounds of several boards.
     joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
     /// One index loads at a time.
     pub(super) loading: Arc<Semaphore>,
@@ -110,12 +109,9 @@ impl Work<(), Result<()>> for ApplyWork {
 /// Source of the answer to a read of an open period.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// The index.
     Index(IndexView),
     /// SQL. Hold the permit, if there is one, until the statement has ended.
     Sql(Option<OwnedSemaphorePermit>),
-    /// The period has another ranking. Look the period up again.
-    Replaced,
 }
 
 /// A ranking to read: the slug of its board, its period, and the ranking itself.
@@ -123,7 +119,6 @@ pub(super) type Wanted<'a> = (&'a str, &'a ResolvedPeriod, RankingRef);
 
 /// State of the index of a ranking, before a round.
 enum Kept {
-    /// It is in memory.
     Ready(Arc<BoardIndexes>),
     /// It is being loaded, or indexes are paused.
     Loading(Arc<BoardIndexes>),
@@ -145,7 +140,6 @@ pub(crate) struct IndexView {
 pub(crate) struct IndexStatus {
     /// Board and period, and the attribute of segments.
     pub(crate) name: Arc<str>,
-    /// Players in it.
     pub(crate) players: u64,
     /// Bytes that it takes or, if refused, needs.
     pub(crate) bytes: u64,
@@ -256,7 +250,7 @@ impl Indexes {
     ///
     /// The selector means this ranking only within the time range of `resolved`. The round checks
     /// that by the database's clock. A shared read needs no permit for SQL. Returns
-    /// [`Code::IndexUnavailable`] for a ranking without bucket rows whose index is not ready within
+    /// [`Error::Replaced`] if the period has another ranking, and [`Code::IndexUnavailable`] for a ranking without bucket rows whose index is not ready within
     /// the time limit of a wait for a connection.
     pub(crate) async fn access(
         self: &Arc<Self>,
@@ -300,7 +294,7 @@ impl Indexes {
             // SQL reads may still get a connection when the round got none.
             _ => return self.limited_sql(&board, is_shared).await,
         };
-        Ok(self.view(board, resolved, ranking, end).map_or(Access::Replaced, Access::Index))
+        self.view(board, resolved, ranking, end).map(Access::Index).ok_or(Error::Replaced)
     }
 
     /// Returns the indexes of rankings of several boards after one round of all these boards.
@@ -575,24 +569,24 @@ impl Drop for Indexes {
 }
 
 impl IndexView {
-    /// Reads from the index. `read` also gets the profile revision of the directory. `None` if the
-    /// index was dropped after the round.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Option<T> {
+    /// Reads from the index. `read` also gets the profile revision of the directory.
+    /// [`Error::Replaced`] if the index was dropped after the round.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Result<T> {
         let revision = self.indexes.users.revision(&self.round.epoch);
         match self.board.rankings().get(&self.ranking_id) {
-            Some(Slot::Ready(loaded)) if loaded.version.epoch == self.round.epoch => Some(read(loaded, revision)),
-            _ => None,
+            Some(Slot::Ready(loaded)) if loaded.version.epoch == self.round.epoch => Ok(read(loaded, revision)),
+            _ => Err(Error::Replaced),
         }
     }
 
-    /// Returns the internal id of each user; an inner `None` marks an unknown id. The outer `None`
-    /// means that the epoch has changed.
-    pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
+    /// Returns the internal id of each user, `None` for an unknown one. [`Error::Replaced`] if the
+    /// epoch has changed.
+    pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
         self.indexes.users.find(&self.round.epoch, external_ids).await
     }
 
-    /// Returns the profiles of users, in their order. `None` if the epoch has changed.
-    pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
+    /// Returns the profiles of users, in their order. [`Error::Replaced`] if the epoch has changed.
+    pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
         self.indexes.users.profiles(&self.round.epoch, user_ids).await
     }
 }

@@ -3,8 +3,6 @@
 //! One statement reads their ids while a round of the rank index runs. Only the players of the page
 //! get a rank among all players.
 
-use std::sync::Arc;
-
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -12,18 +10,11 @@ use crate::{
     model::{
         board::Board,
         friend::FriendsOf,
-        period::{Period, PeriodSelector},
+        period::PeriodSelector,
         rank::{Header, LocalPage, LocalStart, PageStart},
     },
-    ranking::{
-        Open, Rankings,
-        cursor::Cursor,
-        read::{header, no_entry, of_archive, of_ranking, on_period},
-    },
-    store::{
-        period::{PeriodSource, ResolvedPeriod},
-        rank::{Group, LocalPart, LocalRows, RankingState},
-    },
+    ranking::{Rankings, cursor::Cursor, read::no_entry, source},
+    store::rank::{Group, LocalPart, LocalRows},
 };
 
 /// Returns a page of a player and the player's friends.
@@ -54,25 +45,12 @@ pub async fn page(
     // Read once, even if the period is looked up again.
     let known = OnceCell::new();
     let group = || known.get_or_try_init(|| group_of(rankings, friends));
-    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
-        let found = match source {
-            PeriodSource::Live(ranking) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
-                open.local(group(), part, limit).await?.map(|found| of_ranking(&resolved.period, found))
-            }
-            PeriodSource::Archive(archive) => {
-                let found = rankings.store.archive_local(&resolved, archive, group().await?, part, limit).await?;
-                found.map(|found| of_archive(&resolved, found))
-            }
-        };
-        Ok(found.map(|(header, local)| page_of(board, header, local)))
-    };
-    let empty = |period: Period, state: RankingState| {
-        Ok(page_of(board, header(&period, &state), LocalRows { players: 0, rows: Vec::new() }))
-    };
-    let page = on_period(rankings, board, selector, read, empty).await?;
-    // A period without scores has not read it.
-    group().await?;
+    let page = source::read(rankings, board, selector, false, |source| async move {
+        let (state, local) = source.local(group().await?, part, limit).await?;
+        Ok(page_of(board, source.header(&state), local))
+    });
+    // Reads the group during the round.
+    let (page, _) = tokio::try_join!(page, group())?;
     if *start == LocalStart::Around && page.rows.is_empty() {
         return Err(no_entry(&friends.user_id, selector, true));
     }

@@ -14,18 +14,18 @@ mod load;
 pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod metadata;
-mod open;
 pub(crate) mod overview;
 pub(crate) mod period;
 pub(crate) mod read;
 pub(crate) mod reads;
 pub(crate) mod search;
+pub(crate) mod source;
 mod sql;
 pub(crate) mod top;
 mod users;
 
 pub(crate) use indexes::{IndexStatus, Indexes};
-pub(crate) use open::{Open, rank_changes};
+pub(crate) use source::{RankSource, rank_changes};
 
 use std::{
     sync::Arc,
@@ -39,7 +39,7 @@ use crate::{
     ranking::{
         acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
     },
-    store::Store,
+    store::{Store, period::RankingRef},
 };
 
 /// Connections, indexes and caches that all reads of an instance share.
@@ -97,6 +97,15 @@ impl Rankings {
     fn share(&self, key: CacheKey, value: Vec<u8>) {
         let cache = self.cache.clone();
         self.background.spawn(async move { cache.put(&key, value).await });
+    }
+
+    /// Returns the connections for a statement about a ranking, once all batches that were committed
+    /// before this call are applied.
+    async fn applied(&self, ranking: RankingRef) -> Result<&Store> {
+        if ranking.has_bucket_rows {
+            self.indexes.apply(ranking.board).await?;
+        }
+        Ok(&self.primary)
     }
 
     /// Treats all batches of a board so far as acknowledged by this instance.

@@ -16,7 +16,6 @@ use crate::{
     single_flight::SingleFlightCache,
 };
 
-/// Maximum age of each.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Periods of each kind in the list.

@@ -15,7 +15,7 @@ use crate::{
     ranking::Rankings,
     store::{
         period::{PeriodSource, ResolvedPeriod},
-        rank::{RankingState, Version},
+        rank::{State, StateOf, Version},
     },
 };
 
@@ -192,28 +192,28 @@ fn keep_resolved(
         });
     }
     // The period, or the segment of a closed period, has no scores.
-    let state = RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql };
-    Ok(Resolved::Empty(resolved.period.clone(), state))
+    let Version { epoch, batches } = version;
+    let of = StateOf::Batches(batches);
+    Ok(Resolved::Empty(resolved, State { epoch, of, players: 0, revision, answered_by: AnsweredBy::Sql }))
 }
 
 /// Attempts to read a period whose ranking or archive is replaced during the read.
 const ATTEMPTS: usize = 4;
 
-/// Resolves `selector`, and passes the result to `read`. If `read` returns `None`, because the
-/// ranking or archive was replaced meanwhile, tries again.
+/// Resolves `selector`, and passes the result to `read`, again if it returns [`Error::Replaced`].
 ///
 /// [`Error::Unavailable`] after four attempts.
-pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
+pub(super) async fn read_current<T, F: Future<Output = Result<T>>>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     read: impl Fn(Resolved) -> F,
 ) -> Result<T> {
     for _ in 0..ATTEMPTS {
-        if let Some(found) = read(resolve(rankings, board, selector).await?).await? {
-            return Ok(found);
+        match read(resolve(rankings, board, selector).await?).await {
+            Err(Error::Replaced) => rankings.periods.forget(board.id, selector),
+            found => return found,
         }
-        rankings.periods.forget(board.id, selector);
     }
     Err(Error::unavailable(Code::ConcurrentChange, format!("{selector} is being replaced; retry")))
 }
@@ -223,10 +223,9 @@ pub(crate) enum Resolved {
     /// A period with players, and its ranking or archive.
     Players(Arc<ResolvedPeriod>, PeriodSource),
     /// A period without scores.
-    Empty(Period, RankingState),
+    Empty(Arc<ResolvedPeriod>, State),
 }
 
-/// Recently resolved selectors.
 #[derive(Debug)]
 pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<ResolvedPeriod>, PeriodSource)>);
 

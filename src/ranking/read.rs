@@ -11,22 +11,21 @@ use crate::{
     Error, Resource, Result,
     model::{
         board::Board,
-        period::{Period, PeriodSelector},
-        rank::{AnsweredBy, Chosen, Distribution, Header, Page, PageStart, Row, Standing, TierCounts},
-        tier::{Tier, TierCount},
+        period::PeriodSelector,
+        rank::{Chosen, Distribution, Header, Page, PageStart, Row, Standing, TierCounts},
         user::UserId,
     },
     ranking::{
-        Open, Rankings,
+        RankSource, Rankings,
         cursor::Cursor,
         indexes::{IndexView, Wanted},
         period::{self, Resolved},
+        source,
     },
     store::{
-        archive::ArchiveState,
-        export::{Snapshot, State},
-        period::{PeriodSource, ResolvedPeriod},
-        rank::{RankingState, StoredRow, StoredStanding},
+        export::Snapshot,
+        period::PeriodSource,
+        rank::{StoredRow, StoredStanding},
     },
 };
 
@@ -49,36 +48,15 @@ pub async fn page(
         PageStart::Position(from) => i64::try_from(from).unwrap_or(i64::MAX),
         PageStart::Cursor(_) => 1,
     };
-    let read = |resolved: Arc<ResolvedPeriod>, source| {
-        let key = cursor.as_ref().map(|cursor| cursor.key);
-        async move {
-            let (store, period) = (&rankings.store, &resolved.period);
-            let found = match (source, key) {
-                (PeriodSource::Live(ranking), None) => {
-                    Open { rankings, board, resolved: &resolved, ranking, is_shared: false }
-                        .page(from, limit)
-                        .await?
-                        .map(|found| of_ranking(period, found))
-                }
-                (PeriodSource::Live(ranking), Some(key)) => {
-                    Open { rankings, board, resolved: &resolved, ranking, is_shared: false }
-                        .page_after(key, limit)
-                        .await?
-                        .map(|found| of_ranking(period, found))
-                }
-                (PeriodSource::Archive(archive), None) => {
-                    store.archive_page(&resolved, archive, from, limit).await?.map(|found| of_archive(&resolved, found))
-                }
-                (PeriodSource::Archive(archive), Some(key)) => store
-                    .archive_page_after(&resolved, archive, key, limit)
-                    .await?
-                    .map(|found| of_archive(&resolved, found)),
-            };
-            Ok(found.map(|(header, rows)| page_of(board, header, rows)))
-        }
-    };
-    let empty = |period: Period, state: RankingState| Ok(page_of(board, header(&period, &state), Vec::new()));
-    on_period(rankings, board, selector, read, empty).await
+    let cursor = &cursor;
+    source::read(rankings, board, selector, false, |source| async move {
+        let (state, rows) = match cursor {
+            Some(cursor) => source.page_after(cursor.key, limit).await?,
+            None => source.page(from, limit).await?,
+        };
+        Ok(page_of(board, source.header(&state), rows))
+    })
+    .await
 }
 
 /// Builds a page. It has a next page unless its last row is the last player's.
@@ -90,90 +68,25 @@ pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Pa
     Page { header, rows: rows.into_iter().map(|stored| stored.row).collect(), next }
 }
 
-/// Returns the header of an answer from a ranking.
-pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
-    Header {
-        period: period.clone(),
-        version: state.version.text(),
-        players: state.players,
-        etag: None,
-        answered_by: state.answered_by,
-        combined: None,
-        tiers: None,
-    }
-}
-
-/// Returns the header of an answer from an archive.
-pub(crate) fn archive_header(resolved: &ResolvedPeriod, state: &ArchiveState) -> Header {
-    Header {
-        period: resolved.period.clone(),
-        version: state.version(),
-        players: state.players,
-        etag: Some(state.etag()),
-        answered_by: AnsweredBy::Sql,
-        combined: resolved.combined.clone(),
-        tiers: resolved.tiers.clone(),
-    }
-}
-
-/// Adds the header to what was read from a ranking.
-pub(super) fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header, T) {
-    (header(period, &state), found)
-}
-
-/// Adds the header to what was read from an archive.
-pub(super) fn of_archive<T>(resolved: &ResolvedPeriod, (state, found): (ArchiveState, T)) -> (Header, T) {
-    (archive_header(resolved, &state), found)
-}
-
-/// Reads from the ranking or archive of the period that `selector` means. `empty` answers for a
-/// period without scores.
-pub(super) async fn on_period<T, F>(
-    rankings: &Rankings,
-    board: &Board,
-    selector: &PeriodSelector,
-    read: impl Fn(Arc<ResolvedPeriod>, PeriodSource) -> F,
-    empty: impl Fn(Period, RankingState) -> Result<T>,
-) -> Result<T>
-where
-    F: Future<Output = Result<Option<T>>>,
-{
-    let (read, empty) = (&read, &empty);
-    period::read_current(rankings, board, selector, |resolved| async move {
-        match resolved {
-            Resolved::Empty(period, state) => empty(period, state).map(Some),
-            Resolved::Players(resolved, source) => read(resolved, source).await,
-        }
-    })
-    .await
-}
-
 /// Opens a snapshot of the period that `selector` means; no snapshot for a period without scores.
 pub(crate) async fn snapshot(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
 ) -> Result<(Header, Option<Snapshot>)> {
-    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
+    period::read_current(rankings, board, selector, |resolved| async move {
+        let (resolved, source) = match resolved {
+            Resolved::Empty(resolved, state) => return Ok((state.header(&resolved), None)),
+            Resolved::Players(resolved, source) => (resolved, source),
+        };
         let store = match source {
-            PeriodSource::Live(ranking) => {
-                if ranking.has_bucket_rows {
-                    rankings.indexes.apply(board.id).await?;
-                }
-                &rankings.primary
-            }
+            PeriodSource::Live(ranking) => rankings.applied(ranking).await?,
             PeriodSource::Archive(_) => &rankings.store,
         };
-        let found = store.snapshot(&resolved, source).await?;
-        Ok(found.map(|(snapshot, state)| {
-            let header = match state {
-                State::Live(state) => header(&resolved.period, &state),
-                State::Archive(state) => archive_header(&resolved, &state),
-            };
-            (header, Some(snapshot))
-        }))
-    };
-    on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), None))).await
+        let (snapshot, state) = store.snapshot(&resolved, source).await?;
+        Ok((state.header(&resolved), Some(snapshot)))
+    })
+    .await
 }
 
 /// Returns whether a player has a standing in a period.
@@ -200,27 +113,12 @@ pub async fn standing(
     around: u32,
 ) -> Result<Standing> {
     let around = i32::try_from(around).unwrap_or(i32::MAX);
-    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
-        let (user, period) = (user_id.as_str(), &resolved.period);
-        let found = match source {
-            PeriodSource::Live(ranking) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
-                open.standing(user, around).await?.map(|found| of_ranking(period, found))
-            }
-            PeriodSource::Archive(archive) => {
-                let found = rankings.store.archive_standing(&resolved, archive, user, around).await?;
-                found.map(|found| of_archive(&resolved, found))
-            }
-        };
-        let Some((header, found)) = found else { return Ok(None) };
+    source::read(rankings, board, selector, false, |source| async move {
+        let (state, found) = source.standing(user_id, around).await?;
         let user_exists = found.user_exists;
-        let standing = standing_of(header, found).ok_or_else(|| no_entry(user_id, selector, user_exists))?;
-        Ok(Some(Some(standing)))
-    };
-    match on_period(rankings, board, selector, read, |_, _| Ok(None)).await? {
-        Some(standing) => Ok(standing),
-        None => Err(no_entry(user_id, selector, rankings.store.user(user_id.as_str()).await?.is_some())),
-    }
+        standing_of(source.header(&state), found).ok_or_else(|| no_entry(user_id, selector, user_exists))
+    })
+    .await
 }
 
 /// Boards that are read at the same time when no index answers.
@@ -286,20 +184,26 @@ async fn standings_in_indexes(
     let nothing = || boards.iter().map(|_| None).collect();
     // All views are of one round, so they share the epoch of the directory.
     let Some(view) = views.iter().flatten().next() else { return Ok(nothing()) };
-    let Some(mut users) = view.find(&[user_id.to_string()]).await? else { return Ok(nothing()) };
-    let Some(user) = users.pop().flatten() else {
-        return Ok(views.iter().map(|view| view.as_ref().map(|_| Ok(None))).collect());
+    let found = async {
+        let Some(user) = view.find(&[user_id.to_string()]).await?.pop().flatten() else { return Ok(None) };
+        let profile = view.profiles(&[user]).await?.pop();
+        // The player may have been erased meanwhile.
+        let profile = profile.filter(|profile| profile.external_id == user_id.as_str()).ok_or(Error::Replaced)?;
+        Ok(Some((user, profile)))
     };
-    let profile = view.profiles(&[user]).await?.and_then(|mut profiles| profiles.pop());
-    // The player may have been erased meanwhile.
-    let Some(profile) = profile.filter(|profile| profile.external_id == user_id.as_str()) else { return Ok(nothing()) };
-    let standing = |(board, (wanted, view)): (&Board, (&Option<Wanted<'_>>, &Option<IndexView>))| {
-        let ((_, resolved, ranking), view) = ((*wanted)?, view.as_ref()?);
-        let open = Open { rankings, board, resolved, ranking, is_shared: false };
-        let (state, found) = open.standing_in(view, user, &profile)?;
-        Some(Ok(found.and_then(|found| standing_of(header(&resolved.period, &state), found))))
+    let (user, profile) = match found.await {
+        Ok(Some(found)) => found,
+        Ok(None) => return Ok(views.iter().map(|view| view.as_ref().map(|_| Ok(None))).collect()),
+        Err(Error::Replaced) => return Ok(nothing()),
+        Err(error) => return Err(error),
     };
-    Ok(boards.iter().zip(wanted.iter().zip(&views)).map(standing).collect())
+    let standing = |(board, (resolved, view)): (&Board, (&Result<Resolved>, &Option<IndexView>))| {
+        let (Ok(Resolved::Players(resolved, _)), Some(view)) = (resolved, view) else { return None };
+        let source = RankSource::of_index(rankings, board, Arc::clone(resolved), view.clone());
+        let (state, found) = source.standing_in(view, user, &profile).ok()?;
+        Some(Ok(found.and_then(|found| standing_of(source.header(&state), found))))
+    };
+    Ok(boards.iter().zip(resolved.iter().zip(&views)).map(standing).collect())
 }
 
 /// Separates a player from the neighbours. `None` if the player has no entry.
@@ -344,23 +248,12 @@ pub async fn chosen(
         let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
         Chosen { header, rows, local_ranks, missing }
     };
-    let read = |resolved: Arc<ResolvedPeriod>, source| {
-        let (store, wanted, chosen_of) = (&rankings.store, &wanted, &chosen_of);
-        async move {
-            let period = &resolved.period;
-            let found = match source {
-                PeriodSource::Live(ranking) => {
-                    let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
-                    open.chosen(wanted).await?.map(|found| of_ranking(period, found))
-                }
-                PeriodSource::Archive(archive) => {
-                    store.archive_chosen(&resolved, archive, wanted).await?.map(|found| of_archive(&resolved, found))
-                }
-            };
-            Ok(found.map(|(header, rows)| chosen_of(header, rows)))
-        }
-    };
-    on_period(rankings, board, selector, read, |period, state| Ok(chosen_of(header(&period, &state), Vec::new()))).await
+    let (wanted, chosen_of) = (&wanted, &chosen_of);
+    source::read(rankings, board, selector, false, |source| async move {
+        let (state, rows) = source.chosen(wanted).await?;
+        Ok(chosen_of(source.header(&state), rows))
+    })
+    .await
 }
 
 /// Returns the rank that a new player with this score would have now.
@@ -375,62 +268,27 @@ pub async fn newcomer(
     if score == i64::MIN {
         return Err(Error::invalid("score", "must be above the least 64-bit integer"));
     }
-    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
-        let period = &resolved.period;
-        Ok(match source {
-            PeriodSource::Live(ranking) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
-                open.newcomer(score).await?.map(|found| of_ranking(period, found))
-            }
-            PeriodSource::Archive(archive) => rankings
-                .store
-                .archive_newcomer(&resolved, archive, score)
-                .await?
-                .map(|found| of_archive(&resolved, found)),
-        })
-    };
-    on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
+    source::read(rankings, board, selector, false, |source| async move {
+        let (state, rank) = source.newcomer(score).await?;
+        Ok((source.header(&state), rank))
+    })
+    .await
 }
 
 /// Returns percentiles and histogram.
 pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
-    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
-        let (store, period) = (&rankings.store, &resolved.period);
-        let found = match source {
-            PeriodSource::Live(ranking) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
-                open.distribution().await?.map(|found| of_ranking(period, found))
-            }
-            PeriodSource::Archive(archive) => {
-                store.archive_distribution(&resolved, archive).await?.map(|found| of_archive(&resolved, found))
-            }
-        };
-        Ok(found.map(|(header, (percentiles, histogram))| Distribution { header, percentiles, histogram }))
-    };
-    let empty = |period: Period, state: RankingState| {
-        Ok(Distribution { header: header(&period, &state), percentiles: Vec::new(), histogram: Vec::new() })
-    };
-    on_period(rankings, board, selector, read, empty).await
+    source::read(rankings, board, selector, false, |source| async move {
+        let (state, (percentiles, histogram)) = source.distribution().await?;
+        Ok(Distribution { header: source.header(&state), percentiles, histogram })
+    })
+    .await
 }
 
 /// Returns the players of each tier.
 pub(crate) async fn tiers(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<TierCounts> {
-    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
-        let (store, period) = (&rankings.store, &resolved.period);
-        let found = match source {
-            PeriodSource::Live(ranking) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
-                open.tiers().await?.map(|found| of_ranking(period, found))
-            }
-            PeriodSource::Archive(archive) => {
-                store.archive_tiers(&resolved, archive).await?.map(|found| of_archive(&resolved, found))
-            }
-        };
-        Ok(found.map(|(header, counts)| TierCounts { header, counts }))
-    };
-    let empty = |period: Period, state: RankingState| {
-        let none = |tier: &Tier| TierCount { tier: tier.name().to_owned(), rule: tier.rule().to_string(), players: 0 };
-        Ok(TierCounts { header: header(&period, &state), counts: board.tiers.iter().map(none).collect() })
-    };
-    on_period(rankings, board, selector, read, empty).await
+    source::read(rankings, board, selector, false, |source| async move {
+        let (state, counts) = source.tiers().await?;
+        Ok(TierCounts { header: source.header(&state), counts })
+    })
+    .await
 }

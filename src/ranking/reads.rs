@@ -47,7 +47,6 @@ pub(crate) struct Reads {
 /// State of the replica, for responses and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReplicaStatus {
-    /// Whether it answers reads.
     pub(crate) is_used: bool,
     /// Upper bound of its lag; `None` if the replica was never reachable or does not follow the
     /// primary.

@@ -18,7 +18,6 @@ pub(crate) const CANDIDATES_MAX: u32 = 250;
 /// Bytes of the text that count. Ids and names are not longer.
 const TEXT_MAX: usize = 128;
 
-/// Result of a search.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A player has the text as the id.

@@ -3,26 +3,30 @@
 
 use crate::{
     Error, Result,
-    model::rank::{AnsweredBy, Row},
-    ranking::open::{LiveState, Open},
-    store::rank::{BucketStanding, RankingState, StoredPlayer, StoredStanding},
+    model::rank::Row,
+    ranking::source::{LiveState, RankSource},
+    store::{
+        period::{PeriodSource, RankingRef},
+        rank::{BucketStanding, State, StoredPlayer, StoredStanding},
+    },
     telemetry::{self, ReadSource},
 };
 
 /// Returns a player with up to `around` players above and below.
 pub(super) async fn standing(
-    open: &Open<'_>,
+    source: &RankSource<'_>,
+    ranking: RankingRef,
     user_id: &str,
     around: i32,
-) -> Result<Option<(RankingState, StoredStanding)>> {
-    let Open { rankings, resolved, ranking, .. } = *open;
+) -> Result<(State, StoredStanding)> {
+    let RankSource { rankings, resolved, .. } = source;
     let known = rankings.counts.known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
-    if found.as_ref().is_some_and(|found| found.is_behind) {
-        found = open.applied().await?.standing(resolved, ranking, user_id, around, version).await?;
+    if found.is_behind {
+        let store = source.store(PeriodSource::Live(ranking)).await?;
+        found = store.standing(resolved, ranking, user_id, around, version).await?;
     }
-    let Some(found) = found else { return Ok(None) };
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
@@ -35,27 +39,27 @@ pub(super) async fn standing(
         // The cached counts are of another epoch. Retry without them.
         _ => {
             rankings.counts.forget(ranking);
-            return Ok(None);
+            return Err(Error::Replaced);
         }
     };
-    // Revision 0: the names come from the statement's own snapshot and are not cached.
-    let state = RankingState {
-        version: found.version,
-        players: player_count(&counts.counts),
-        revision: 0,
-        answered_by: AnsweredBy::Sql,
-    };
-    Ok(Some((state, standing_of(open, found.standing, &counts.counts)?)))
+    let state = State { players: player_count(&counts.counts), ..found.state };
+    Ok((state, standing_of(source, found.standing, &counts.counts)?))
 }
 
 /// Returns the first `limit` players, and chosen players with up to `around` players above and
 /// below, from one statement.
-pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
+pub(super) async fn live(
+    source: &RankSource<'_>,
+    ranking: RankingRef,
+    limit: u32,
+    user_ids: &[String],
+    around: u32,
+) -> Result<LiveState> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
-    let found = open.applied().await?.live(open.resolved, open.ranking, limit, user_ids, around).await?;
-    let Some(found) = found else { return Ok(None) };
-    let standings = found.standings.into_iter().map(|one| standing_of(open, one, &found.counts));
-    Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
+    let store = source.store(PeriodSource::Live(ranking)).await?;
+    let found = store.live(&source.resolved, ranking, limit, user_ids, around).await?;
+    let standings = found.standings.into_iter().map(|one| standing_of(source, one, &found.counts));
+    Ok(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows })
 }
 
 /// Returns the number of players in all buckets.
@@ -64,16 +68,16 @@ fn player_count(counts: &[i64]) -> u64 {
 }
 
 /// Builds a player's standing from a look-up and the bucket counts of the same state.
-fn standing_of(open: &Open<'_>, found: BucketStanding, counts: &[i64]) -> Result<StoredStanding> {
+fn standing_of(source: &RankSource<'_>, found: BucketStanding, counts: &[i64]) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
-        return Ok(StoredStanding { user_exists, player: None, rows: Vec::new() });
+        return Ok(StoredStanding::none(user_exists));
     };
     let inconsistent = || {
         Error::Internal(format!(
             "the bucket counts of {} {} are inconsistent; run `centile verify` to find the damage",
-            open.board.slug,
-            open.resolved.period.full_name()
+            source.board.slug,
+            source.resolved.period.full_name()
         ))
     };
     let above = Above::of(&found, counts).ok_or_else(inconsistent)?;

@@ -25,16 +25,15 @@ use crate::{
         tier::Tiers,
     },
     ranking::{
-        Open, Rankings,
+        RankSource, Rankings,
         acknowledged::covers,
         frozen::{self, FrozenCache},
-        period::{self, Resolved},
-        read,
+        read, source,
     },
     single_flight::SingleFlight,
     store::{
-        period::{ArchiveRef, PeriodSource, RankingRef, ResolvedPeriod},
-        rank::RankingState,
+        period::{ArchiveRef, PeriodSource, RankingRef},
+        rank::{State, StateOf},
     },
     telemetry::{self, ReadSource},
 };
@@ -94,18 +93,20 @@ enum Coverage {
 }
 
 impl Coverage {
+    /// Returns the coverage of a list of an open period in this state.
+    fn of(state: &State) -> Self {
+        Self::Batches(match &state.of {
+            StateOf::Batches(batches) => batches.as_slice().into(),
+            StateOf::Archive(_) => Arc::default(),
+        })
+    }
+
     /// Returns whether the list contains every acknowledged score.
     fn covers(&self, acknowledged: &[i64]) -> bool {
         match self {
             Self::Batches(batches) => covers(batches, acknowledged),
             Self::Closed { until } => until.is_none_or(|until| Utc::now() + MAX_CLOCK_SKEW < until),
         }
-    }
-}
-
-impl From<&RankingState> for Coverage {
-    fn from(state: &RankingState) -> Self {
-        Self::Batches(state.version.batches.as_slice().into())
     }
 }
 
@@ -215,27 +216,24 @@ async fn refill_list(
     // Before the state is read, so that the list is at most as old as it says.
     let asked_at = Instant::now();
     let acknowledged = &rankings.acknowledged.of(board.id);
-    period::read_current(rankings, board, selector, |resolved| async move {
-        match resolved {
-            Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
-                let Some(state) = open.state().await? else { return Ok(None) };
-                let tag = etag(board, &resolved, ranking, &state, limit);
-                if let Some(kept) = current(&open, key, &state, &tag, asked_at, render).await? {
-                    return Ok(Some(kept));
+    source::read(rankings, board, selector, true, |source| async move {
+        match source.resolved.source {
+            Some(PeriodSource::Live(ranking)) => {
+                let state = source.state().await?;
+                if let Some(kept) = current(&source, ranking, key, &state, asked_at, render).await? {
+                    return Ok(kept);
                 }
-                read(&open, limit, render).await
+                read(&source, ranking, limit, render).await
             }
-            Resolved::Players(resolved, PeriodSource::Archive(archive)) => {
-                closed(rankings, board, key, &resolved, archive, render).await
-            }
-            Resolved::Empty(period, state) => {
-                let page = read::page_of(board, read::header(&period, &state), Vec::new());
+            Some(PeriodSource::Archive(archive)) => closed(&source, archive, key, render).await,
+            None => {
+                let state = source.state().await?;
+                let (page, period) = (read::page_of(board, source.header(&state), Vec::new()), &source.resolved.period);
                 let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
-                let etag = format!("{}{segment}.{}", period.name().replace(':', "."), state.version.text());
+                let etag = format!("{}{segment}.{}", period.name().replace(':', "."), state.version());
                 // On a cluster, the snapshot without a ranking may be older than that of the batches.
                 let coverage = Coverage::Batches(acknowledged.as_slice().into());
-                CachedTop::new(board, page, etag, coverage, asked_at, render).map(Some)
+                CachedTop::new(board, page, etag, coverage, asked_at, render)
             }
         }
     })
@@ -259,51 +257,47 @@ impl CachedTop {
 
 /// Returns the list of a closed period: the cached one if the archive is the same, or the frozen
 /// top. If the frozen top is too short, reads the first page of the archive with current names.
-/// `None` if the archive has been replaced.
 async fn closed(
-    rankings: &Rankings,
-    board: &Board,
-    key: &ListKey,
-    resolved: &ResolvedPeriod,
+    source: &RankSource<'_>,
     archive: ArchiveRef,
+    key: &ListKey,
     render: fn(&Board, &Page) -> Result<String>,
-) -> Result<Option<CachedTop>> {
+) -> Result<CachedTop> {
+    let RankSource { rankings, board, resolved, .. } = source;
     let asked_at = Instant::now();
     let limit = key.2;
-    let Some((state, size)) = rankings.store.archive_state(resolved, archive).await? else { return Ok(None) };
+    let (state, size) = rankings.store.archive_state(resolved, archive).await?;
     let coverage = Coverage::Closed { until: resolved.valid_until };
-    let frozen_etag = format!("{}.{limit}", state.version());
-    let named_etag = format!("{}.{limit}", state.etag());
-    if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
-    {
+    let tag_of = |version: String| format!("{version}.{limit}");
+    let (frozen_etag, named_etag) = (tag_of(state.version()), state.etag().map(tag_of));
+    let is_same = |kept: &CachedTop| *kept.etag == *frozen_etag || named_etag.as_deref() == Some(&*kept.etag);
+    if let Some(kept) = rankings.tops.lists.get(key).filter(is_same) {
         telemetry::count_read("top", ReadSource::Here);
-        return Ok(Some(CachedTop { coverage, confirmed_at: asked_at, ..kept }));
+        return Ok(CachedTop { coverage, confirmed_at: asked_at, ..kept });
     }
-    let Some(frozen) = frozen::frozen(rankings, resolved, &state, size).await? else { return Ok(None) };
+    let frozen = frozen::frozen(rankings, resolved, archive, &state, size).await?;
     let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
         (state, rows.to_vec(), frozen_etag)
     } else {
-        let wanted = i32::try_from(limit).unwrap_or(i32::MAX);
-        let Some((state, rows)) = rankings.store.archive_page(resolved, archive, 1, wanted).await? else {
-            return Ok(None);
-        };
-        let etag = format!("{}.{limit}", state.etag());
+        let (state, rows) = source.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?;
+        let etag = state.etag().map(tag_of).unwrap_or_default();
         (state, rows, etag)
     };
-    let page = read::page_of(board, read::archive_header(resolved, &state), rows);
-    CachedTop::new(board, page, etag, coverage, asked_at, render).map(Some)
+    let page = read::page_of(board, source.header(&state), rows);
+    CachedTop::new(board, page, etag, coverage, asked_at, render)
 }
 
-/// Returns a list with this tag from this process or from the shared cache.
+/// Returns a list of this state from this process or from the shared cache.
 async fn current(
-    open: &Open<'_>,
+    source: &RankSource<'_>,
+    ranking: RankingRef,
     key: &ListKey,
-    state: &RankingState,
-    etag: &str,
+    state: &State,
     asked_at: Instant,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Option<CachedTop>> {
-    let Open { rankings, board, ranking, .. } = *open;
+    let RankSource { rankings, board, .. } = source;
+    let etag = etag(source, ranking, state, key.2);
     if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| *kept.etag == *etag) {
         telemetry::count_read("top", ReadSource::Here);
         return Ok(Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..kept }));
@@ -316,40 +310,45 @@ async fn current(
     telemetry::count_read("top", ReadSource::Shared);
     let mut page = page.into_owned();
     page.header.answered_by = state.answered_by;
-    CachedTop::new(board, page, found.into_owned(), Coverage::from(state), asked_at, render).map(Some)
+    CachedTop::new(board, page, found.into_owned(), Coverage::of(state), asked_at, render).map(Some)
 }
 
-/// Reads a list and stores it in the shared cache. `None` if the ranking has been replaced.
-async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<CachedTop>> {
-    let Open { rankings, board, resolved, ranking, .. } = *open;
+/// Reads a list and stores it in the shared cache.
+async fn read(
+    source: &RankSource<'_>,
+    ranking: RankingRef,
+    limit: u32,
+    render: fn(&Board, &Page) -> Result<String>,
+) -> Result<CachedTop> {
+    let RankSource { rankings, board, .. } = source;
     let asked_at = Instant::now();
-    let rows = i32::try_from(limit).unwrap_or(i32::MAX);
-    let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
+    let (state, rows) = source.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?;
     telemetry::count_read("top", ReadSource::Database);
-    let page = read::page_of(board, read::header(&resolved.period, &state), rows);
-    let etag = etag(board, resolved, ranking, &state, limit);
-    let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;
+    let page = read::page_of(board, source.header(&state), rows);
+    let etag = etag(source, ranking, &state, limit);
+    let kept = CachedTop::new(board, page, etag, Coverage::of(&state), asked_at, render)?;
     let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
     if let Ok(bytes) = serde_json::to_vec(&shared) {
         rankings.share(cache_key(ranking, &state, limit), bytes);
     }
-    Ok(Some(kept))
+    Ok(kept)
 }
 
 /// Returns the entity tag of a list's bytes: ranking, order, ties, period state, version, profile
-/// revision, size and tiers. Order and ties of a board without scores may change, and `board` may be
-/// outdated.
-fn etag(board: &Board, resolved: &ResolvedPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
-    let (order, ties, period) = (board.order.name(), board.ties.name(), resolved.period.state.name());
+/// revision, size and tiers. Order and ties of a board without scores may change, and the board may
+/// be outdated.
+fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &State, limit: u32) -> String {
+    let board = source.board;
+    let (order, ties, period) = (board.order.name(), board.ties.name(), source.resolved.period.state.name());
     format!(
         "{}.{order}.{ties}.{period}.{}.{}.{limit}{}",
         ranking.ranking_id,
-        state.version.text(),
+        state.version(),
         state.revision,
         board.tiers.digest()
     )
 }
 
-fn cache_key(ranking: RankingRef, state: &RankingState, limit: u32) -> CacheKey {
-    CacheKey::Top { epoch: state.version.epoch.clone(), ranking: ranking.ranking_id, size: limit }
+fn cache_key(ranking: RankingRef, state: &State, limit: u32) -> CacheKey {
+    CacheKey::Top { epoch: state.epoch.clone(), ranking: ranking.ranking_id, size: limit }
 }

@@ -127,13 +127,13 @@ impl Users {
         }
     }
 
-    /// Returns the internal id of each user; an inner `None` marks an unknown id. Returns an outer
-    /// `None` if the directory is of another epoch. Call it after a round.
-    pub(super) async fn find(&self, epoch: &str, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
+    /// Returns the internal id of each user, `None` for an unknown one. [`Error::Replaced`] if the
+    /// directory is of another epoch. Call it after a round.
+    pub(super) async fn find(&self, epoch: &str, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
         let mut found: Vec<Option<u32>> = {
             let state = self.read();
             if state.epoch != epoch {
-                return Ok(None);
+                return Err(Error::Replaced);
             }
             external_ids.iter().map(|id| state.directory.user_id(id)).collect()
         };
@@ -143,22 +143,22 @@ impl Users {
         if !missing.is_empty() {
             let fetched = self.fetch(Missing { external_ids: missing, ..Missing::default() }).await?;
             if fetched.epoch != epoch {
-                return Ok(None);
+                return Err(Error::Replaced);
             }
             for (id, found) in external_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
                 *found = fetched.by_external_id.get(id).copied();
             }
         }
-        Ok(Some(found))
+        Ok(found)
     }
 
-    /// The profiles of users in the database of this epoch, in their order. Returns `None` if the
-    /// directory is of another epoch.
-    pub(super) async fn profiles(&self, epoch: &str, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
+    /// Returns the profiles of users in the database of this epoch, in their order.
+    /// [`Error::Replaced`] if the directory is of another epoch.
+    pub(super) async fn profiles(&self, epoch: &str, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
         let mut found: Vec<Option<StoredProfile>> = {
             let state = self.read();
             if state.epoch != epoch {
-                return Ok(None);
+                return Err(Error::Replaced);
             }
             state.directory.profiles(user_ids).map(|profile| profile.as_ref().map(stored)).collect()
         };
@@ -167,7 +167,7 @@ impl Users {
         if !missing.is_empty() {
             let fetched = self.fetch(Missing { user_ids: missing, ..Missing::default() }).await?;
             if fetched.epoch != epoch {
-                return Ok(None);
+                return Err(Error::Replaced);
             }
             for (id, found) in user_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
                 *found = fetched.by_id.get(id).cloned();
@@ -176,7 +176,7 @@ impl Users {
         let missing = || {
             Error::Internal("a ranking has a player without a user; run `centile verify` to find the damage".to_owned())
         };
-        found.into_iter().map(|found| found.ok_or_else(missing)).collect::<Result<_>>().map(Some)
+        found.into_iter().map(|found| found.ok_or_else(missing)).collect()
     }
 
     async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
@@ -211,7 +211,6 @@ impl Users {
         LoadGuard(self)
     }
 
-    /// Empties the directory.
     pub(super) fn clear(&self) {
         let mut state = self.write();
         state.directory.clear();

@@ -17,12 +17,10 @@ use crate::{
     },
 };
 
-/// An event to decide.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending<'a> {
     /// Index of the player in [`Facts::players`].
     pub(crate) player: usize,
-    /// The event.
     pub(crate) event: &'a Event,
 }
 
@@ -34,23 +32,19 @@ pub(crate) struct Pending<'a> {
 pub(crate) enum EventSource {
     /// Live events, without times of their own.
     Live,
-    /// Imported events.
     Import,
 }
 
-/// Decision on one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decided {
     /// The event goes into the ledger.
     Accepted {
-        /// Time of the event.
         at: DateTime<Utc>,
         /// The player's standings after the event; empty for an import.
         standings: Vec<Standing>,
     },
     /// The event goes into quarantine.
     Quarantined(Violation),
-    /// The event is refused.
     Refused(Refusal),
     /// The event was answered before under its id.
     Known(KnownAnswer),
@@ -71,7 +65,6 @@ pub(crate) struct Change {
     pub(crate) now: Entry,
 }
 
-/// Decisions on a batch.
 #[derive(Debug)]
 pub(crate) struct Decisions {
     /// One decision per event, in order.

@@ -34,7 +34,6 @@ pub(crate) struct ScoredEvent {
     pub(crate) points: i64,
     /// Tiebreak, −2048 to 2047.
     pub(crate) tiebreak: i16,
-    /// Time of the event.
     pub(crate) at: DateTime<Utc>,
 }
 
@@ -80,7 +79,6 @@ impl Entry {
         Some(Self { rank_key, tie_key, only_zeros: self.only_zeros && event.only_zeros })
     }
 
-    /// Returns the score.
     pub(crate) fn score(self, order: Order) -> i64 {
         // No key is `i64::MIN`, the only number that cannot be negated.
         rank_key(self.rank_key, order).unwrap_or(i64::MAX)

@@ -35,7 +35,6 @@ pub(crate) struct Facts {
 pub(crate) struct Rules {
     /// How scores follow from events.
     pub(crate) mode: Mode,
-    /// Which scores are better.
     pub(crate) order: Order,
     /// How equal scores are ranked.
     pub(crate) ties: Ties,
@@ -61,12 +60,9 @@ impl Rules {
     }
 }
 
-/// A period that exists.
 #[derive(Debug, Clone)]
 pub(crate) struct Period {
-    /// Internal id.
     pub(crate) id: i64,
-    /// Kind.
     pub(crate) kind: PeriodKind,
     /// Name, such as `week:2024-01-15`.
     pub(crate) name: String,
@@ -150,7 +146,6 @@ impl Segments {
 pub(crate) struct History {
     /// Events in the 60 seconds before the batch, voided ones included.
     pub(crate) recent: u32,
-    /// Waiting events in quarantine.
     pub(crate) waiting: u32,
     /// Earlier gains in the periods whose kind has a limit, in the order of [`Facts::periods`].
     pub(crate) gains: Vec<Gain>,
@@ -171,22 +166,16 @@ pub(crate) struct Gain {
 pub(crate) struct KnownEvent {
     /// Content, which distinguishes a repetition from a conflict.
     pub(crate) content: Content,
-    /// Stored answer.
     pub(crate) answer: KnownAnswer,
 }
 
 /// Content that two events with the same id must share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Points.
     pub(crate) points: i64,
-    /// Tiebreak.
     pub(crate) tiebreak: Option<i16>,
-    /// Reason.
     pub(crate) reason: Option<String>,
-    /// Time of the event.
     pub(crate) at: DateTime<Utc>,
-    /// Metadata.
     pub(crate) metadata: Option<Metadata>,
 }
 
@@ -196,20 +185,13 @@ pub(crate) enum KnownAnswer {
     /// The event is in the ledger.
     Accepted(Accepted),
     /// The event is in quarantine.
-    Quarantined {
-        /// Id in the quarantine.
-        quarantine_id: i64,
-        /// The broken rule.
-        violation: Violation,
-    },
+    Quarantined { quarantine_id: i64, violation: Violation },
 }
 
 /// An event that is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Accepted {
-    /// Id in the ledger.
     pub(crate) transaction_id: i64,
-    /// Time of the event.
     pub(crate) at: DateTime<Utc>,
     /// The player's standings after the event; empty for an imported event.
     pub(crate) standings: Vec<Standing>,
@@ -222,7 +204,6 @@ pub(crate) struct Standing {
     pub(crate) user_id: i64,
     /// Internal id of the period.
     pub(crate) period_id: i64,
-    /// Name of the period.
     pub(crate) period: String,
     /// Score after the event.
     pub(crate) score: i64,

@@ -70,7 +70,6 @@ impl Tally {
         })
     }
 
-    /// Counts an accepted event.
     pub(crate) fn accept(&mut self, rules: &Rules, points: i64) {
         let Some(key) = rank_key(points, rules.order) else { return };
         self.recent = self.recent.saturating_add(1);

@@ -12,7 +12,6 @@ const EVENTS_WINDOW: Duration = Duration::from_mins(1);
 pub(crate) enum Refusal {
     /// The user does not exist yet. The writer creates it and submits the event again.
     UnknownUser,
-    /// The player is banned.
     Banned,
     /// The event breaks a rule of its board.
     Broken(Violation),
@@ -37,7 +36,6 @@ pub(crate) enum Refusal {
 /// A rule of a board that an event breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// The rule.
     pub(crate) rule: Rule,
     /// The limit, and the value that broke it.
     pub(crate) detail: String,

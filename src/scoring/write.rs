@@ -20,7 +20,6 @@ const MAX_ATTEMPTS: usize = 10;
 /// import first applies the batches.
 const MAX_UNAPPLIED_SECONDS: f64 = 30.0;
 
-/// Result of a batch.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
@@ -34,7 +33,6 @@ pub(crate) struct Written {
 pub(crate) enum Answer {
     /// The event is in the ledger.
     Accepted {
-        /// The event as stored.
         accepted: Accepted,
         /// Whether this repeats the answer to an earlier event with the same id.
         repeated: bool,
@@ -55,9 +53,7 @@ pub(crate) enum Answer {
 /// A lane, with what its writer remembers between batches.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// The board.
     pub(crate) board_id: i32,
-    /// Number of the lane.
     pub(crate) number: i16,
     /// Number of the lane's last batch after this writer's last write.
     last_batch: Option<i64>,

@@ -50,7 +50,6 @@ const NEVER_SHED_EVENTS: usize = 1_024;
 /// lists are served, if each waits for an answer before it sends the next list.
 const NEVER_SHED_REQUESTS: usize = 16;
 
-/// One answer per event.
 type Answers = Vec<Result<Answer, Refusal>>;
 
 /// The writers of this instance.
@@ -94,7 +93,6 @@ impl Drop for Admission<'_> {
     }
 }
 
-/// Events of one caller.
 #[derive(Debug)]
 struct Job {
     events: Vec<Event>,

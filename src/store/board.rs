@@ -191,7 +191,6 @@ impl Store {
         self.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
     }
 
-    /// Creates a board.
     pub(crate) async fn create_board(
         &self,
         new: &NewBoard,
@@ -262,7 +261,6 @@ impl Store {
         Ok(())
     }
 
-    /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         let rolling = change.rolling.as_ref().map(texts);
         let tags = change.tags.as_ref().map(texts);

@@ -22,15 +22,12 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// A period that has ended and is not closed.
 #[derive(Debug, Clone)]
 pub(crate) struct DuePeriod {
-    /// Id of the period.
     pub(crate) period_id: i64,
-    /// The board's slug.
     pub(crate) board: String,
     /// The period's name as a selector.
     pub(crate) period: String,
     /// Whether it is a segment of a period.
     pub(crate) is_segment: bool,
-    /// End of the period.
     pub(crate) ends_at: DateTime<Utc>,
     /// Source of the import that keeps the period open.
     pub(crate) import_source: Option<String>,
@@ -45,9 +42,7 @@ pub(crate) struct NamedPeriod {
     pub(crate) period_id: Option<i64>,
     /// Its name as a selector, with any alias resolved.
     pub(crate) name: String,
-    /// Its state.
     pub(crate) state: PeriodState,
-    /// Its end.
     pub(crate) ends_at: Option<DateTime<Utc>>,
 }
 

@@ -62,13 +62,10 @@ const LACKS_PERIODS: &str = "
 pub(crate) struct Server {
     /// Host, as Citus knows it.
     host: String,
-    /// Port.
     port: i32,
-    /// Whether it answers.
     answers: bool,
     /// Numbers of the groups of lanes that it has; none for the coordinator.
     groups: Vec<i16>,
-    /// Number of its lanes.
     lanes: i64,
     /// Size of its database, if it answers.
     bytes: Option<i64>,
@@ -97,7 +94,6 @@ impl Server {
 /// Ids and names of users, and the connections that create them.
 type UsersOfServer = (Pool, Vec<String>, Vec<Option<String>>);
 
-/// Creates a pool.
 type OpenPool = Box<dyn Fn(PgConnectOptions) -> Result<Pool> + Send + Sync>;
 
 /// Connections to a server, and which lanes it has; `None` for all.
@@ -118,7 +114,6 @@ pub(super) struct Owners {
     /// Whether the coordinator accepted no connection after a failed read. The next
     /// [`Store::find_owners`] that succeeds ends this.
     is_coordinator_down: bool,
-    /// Creates a pool.
     open: OpenPool,
 }
 

@@ -68,11 +68,8 @@ pub(super) fn json(sources: &[Source]) -> Value {
 /// A combined board, and what decides whether its refresh is due.
 #[derive(Debug)]
 pub(crate) struct Combined {
-    /// Internal id.
     pub(crate) board_id: i32,
-    /// The board's slug.
     pub(crate) board: String,
-    /// When it is computed.
     pub(crate) refresh: RefreshRule,
     /// Values that decide by the clock whether a refresh is due.
     pub(crate) state: RefreshState,
@@ -89,7 +86,6 @@ pub(crate) struct Finished {
     pub(crate) period_id: i64,
     /// Revision of the ranking, from 1.
     pub(crate) revision: i32,
-    /// Players in it.
     pub(crate) players: i64,
 }
 

@@ -8,12 +8,11 @@ use tokio::time::timeout;
 
 use crate::{
     Code, Error, Result,
-    model::{export::ExportedRow, metadata::Metadata, rank::AnsweredBy},
+    model::{export::ExportedRow, metadata::Metadata},
     store::{
         RESPONSE_GRACE, Store,
-        archive::ArchiveState,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
-        rank::{RankingState, Version},
+        rank::{State, StateOf, read, unless_dropped},
         score::{self, ShownEntry},
     },
 };
@@ -38,15 +37,6 @@ const BEGIN: &str = "SET application_name = 'centile export';
     SET LOCAL enable_bitmapscan = off;
     SET LOCAL max_parallel_workers_per_gather = 0";
 
-/// The state that the snapshot shows.
-#[derive(Debug)]
-pub(crate) enum State {
-    /// State of a live ranking.
-    Live(RankingState),
-    /// State of an archive.
-    Archive(ArchiveState),
-}
-
 /// A snapshot of a period, on its own connection, that lasts as long as this value.
 ///
 /// It must not last long: vacuum cannot remove rows deleted since it was taken.
@@ -61,12 +51,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Store {
-    /// Takes a snapshot of the period; returns `None` when the selector no longer means `source`.
-    pub(crate) async fn snapshot(
-        &self,
-        resolved: &ResolvedPeriod,
-        source: PeriodSource,
-    ) -> Result<Option<(Snapshot, State)>> {
+    /// Takes a snapshot of the period. [`Error::Replaced`] if the selector no longer means `source`.
+    pub(crate) async fn snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
         match timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source)).await {
             Ok(taken) => taken,
             Err(_) if self.is_reachable().await => {
@@ -76,51 +62,12 @@ impl Store {
         }
     }
 
-    async fn take_snapshot(
-        &self,
-        resolved: &ResolvedPeriod,
-        source: PeriodSource,
-    ) -> Result<Option<(Snapshot, State)>> {
+    async fn take_snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
         let mut connection = self.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
-        let state = match source {
-            PeriodSource::Live(ranking) => sqlx::query_file!(
-                "sql/queries/ranking_state.sql",
-                ranking.board,
-                ranking.period_id,
-                ranking.ranking_id,
-                resolved.valid_from,
-                resolved.valid_until,
-            )
-            .fetch_optional(&mut connection)
-            .await?
-            .map(|row| {
-                State::Live(RankingState {
-                    version: Version { epoch: row.epoch, batches: row.batches },
-                    players: row.players.unsigned_abs(),
-                    revision: row.revision,
-                    answered_by: AnsweredBy::Sql,
-                })
-            }),
-            PeriodSource::Archive(archive) => sqlx::query_file!(
-                "sql/queries/archive_state.sql",
-                archive.board,
-                archive.period_id,
-                archive.revision,
-                resolved.valid_from,
-                resolved.valid_until,
-            )
-            .fetch_optional(&mut connection)
-            .await?
-            .map(|row| {
-                State::Archive(ArchiveState {
-                    epoch: row.epoch,
-                    archive,
-                    players: row.players.unsigned_abs(),
-                    revision: row.revision,
-                })
-            }),
-        };
+        let state: Result<(State, ())> = read!(&mut connection, resolved, source, |row| (),
+            "sql/queries/ranking_state.sql"; "sql/queries/archive_state.sql");
+        let (state, ()) = state?;
         let mut has_cursor = false;
         if let PeriodSource::Live(RankingRef { ranking_id, has_bucket_rows: false, .. }) = source {
             has_cursor = true;
@@ -139,7 +86,7 @@ impl Store {
             );
             sqlx::raw_sql(AssertSqlSafe(cursor)).execute(&mut connection).await?;
         }
-        Ok(state.map(|state| (Snapshot { connection, source, next: 1, has_cursor }, state)))
+        Ok((Snapshot { connection, source, next: 1, has_cursor }, state))
     }
 }
 

@@ -14,9 +14,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum EdgeResult {
-    /// The edge is new.
     Added,
-    /// The edge existed.
     Repeated,
     /// The player and the friend are the same.
     #[strum(serialize = "self")]

@@ -128,7 +128,6 @@ impl Probe<'_> {
         Some(options.clone())
     }
 
-    /// Closes the connections.
     pub(super) async fn close(self) {
         for connection in self.connections.into_iter().flatten() {
             connection.close().await.ok();

@@ -46,7 +46,6 @@ const SORT_LOAD: &str = "SET LOCAL enable_sort = on; SET LOCAL enable_seqscan = 
 /// Result of a round, read in one snapshot per server.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// Epoch of the database.
     pub(crate) epoch: String,
     /// The database's clock at the start of the statement.
     pub(crate) read_at: DateTime<Utc>,
@@ -62,7 +61,6 @@ pub(crate) struct Round {
 pub(crate) struct BoardState {
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
-    /// Profile revision.
     pub(crate) revision: i64,
     /// The requested rankings that are still current.
     pub(crate) rankings: Vec<CurrentRanking>,
@@ -76,16 +74,13 @@ pub(crate) struct BoardState {
 /// A ranking that is its period's current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CurrentRanking {
-    /// Id of the ranking.
     pub(crate) ranking_id: i64,
-    /// Id of the period.
     pub(crate) period_id: i64,
 }
 
 /// A change of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryChange {
-    /// Id of the ranking.
     pub(crate) ranking_id: i64,
     /// Internal id of the player.
     pub(crate) user_id: i64,
@@ -96,24 +91,18 @@ pub(crate) struct EntryChange {
 /// A user's profile as shown in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredProfile {
-    /// Internal id.
     pub(crate) id: i64,
     /// The caller's own id of the user.
     pub(crate) external_id: String,
-    /// Name.
     pub(crate) name: String,
-    /// URL of a picture.
     pub(crate) avatar: Option<String>,
 }
 
 /// A ranking of an open period, with the name of the period.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedRanking {
-    /// The ranking.
     pub(crate) ranking: RankingRef,
-    /// Kind of the period.
     pub(crate) kind: PeriodKind,
-    /// Label of the period.
     pub(crate) label: String,
 }
 
@@ -409,9 +398,7 @@ fn array_literal(numbers: &[Option<i64>]) -> String {
 /// Parameters of a round of several boards, for one of them. See `centile_store.read_round`.
 #[derive(Debug)]
 pub(crate) struct AskedBoard {
-    /// Id of the board.
     pub(crate) board: i32,
-    /// The rankings with indexes.
     pub(crate) ranking_ids: Vec<i64>,
     /// The batches that all these indexes have reached.
     pub(crate) batches: Vec<i64>,

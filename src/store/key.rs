@@ -15,7 +15,6 @@ use crate::{
 
 /// A stored API key with the digest of its secret.
 pub(crate) struct StoredApiKey {
-    /// The key.
     pub(crate) key: Key,
     /// SHA-256 of the secret.
     pub(crate) secret_sha256: Vec<u8>,
@@ -114,7 +113,6 @@ impl Store {
         Ok(())
     }
 
-    /// Revokes a key.
     pub(crate) async fn revoke_key(&self, id: &str, by: &Actor) -> Result<()> {
         sqlx::query!("SELECT centile.revoke_key($1, $2)", id, by.as_str()).fetch_one(&self.writers).await?;
         Ok(())

@@ -8,7 +8,6 @@ pub(crate) const PLACES: usize = 100;
 /// Players of each bucket of a ranking, in one snapshot.
 #[derive(Debug)]
 pub(crate) struct Occupied {
-    /// Number of the layout.
     pub(crate) layout: i32,
     /// Players of each bucket, by place, lowest first.
     pub(crate) players: Vec<u64>,

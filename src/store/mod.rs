@@ -1,7 +1,6 @@
 //! All SQL of the service, a file per domain noun. No other module calls sqlx.
 
 mod apply;
-pub(crate) mod archive;
 pub(crate) mod batch;
 pub(crate) mod board;
 pub(crate) mod closing;

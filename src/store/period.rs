@@ -20,7 +20,6 @@ use crate::{
 /// The period that a selector means, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedPeriod {
-    /// The period.
     pub(crate) period: Period,
     /// The source of its answers: `None` before the first score, after its archive is dropped, and for
     /// a segment without players in a closed period.
@@ -41,7 +40,6 @@ pub(crate) struct ResolvedPeriod {
 /// The source that answers reads of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PeriodSource {
-    /// Its current ranking.
     Live(RankingRef),
     /// The archive of a closed period.
     Archive(ArchiveRef),
@@ -50,9 +48,7 @@ pub(crate) enum PeriodSource {
 /// A closed period and the revision of its archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ArchiveRef {
-    /// Id of the board.
     pub(crate) board: i32,
-    /// Id of the period.
     pub(crate) period_id: i64,
     /// Revision of the archive, from 1.
     pub(crate) revision: i32,
@@ -61,11 +57,8 @@ pub(crate) struct ArchiveRef {
 /// A period and its current ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RankingRef {
-    /// Id of the board.
     pub(crate) board: i32,
-    /// Id of the period.
     pub(crate) period_id: i64,
-    /// Id of the ranking.
     pub(crate) ranking_id: i64,
     /// Whether it has bucket rows. Without them, only its rank index answers.
     pub(crate) has_bucket_rows: bool,

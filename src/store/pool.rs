@@ -59,7 +59,6 @@ const NO_ANSWER: &str = "a statement was not answered";
 /// Makes the settings of a new session.
 pub(super) type Prepare = Box<dyn Fn(&mut PgConnection) -> BoxFuture<'_, sqlx::Result<()>> + Send + Sync>;
 
-/// A pool of connections.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     connections: deadpool::managed::Pool<Connector>,
@@ -67,7 +66,6 @@ pub(super) struct Pool {
     wait: Duration,
     /// Timeout of a statement, with its round trip.
     limit: Duration,
-    /// Attempts to connect.
     attempts: Arc<SingleFlightCache<(), ()>>,
 }
 
@@ -323,12 +321,10 @@ impl Session {
         self.run(format!("BEGIN; {first}")).await
     }
 
-    /// Commits the transaction.
     pub(super) async fn commit(&mut self) -> sqlx::Result<()> {
         self.end("COMMIT").await
     }
 
-    /// Rolls the transaction back.
     pub(super) async fn roll_back(&mut self) -> sqlx::Result<()> {
         self.end("ROLLBACK").await
     }

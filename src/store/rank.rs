@@ -1,5 +1,8 @@
-//! SQL that reads rankings. Each call is one statement, with one snapshot, or on a cluster one per
-//! server: its answer is exact for the version it names.
+//! SQL that reads rankings, and archives of closed periods. Each call is one statement, with one
+//! snapshot, or on a cluster one per server: its answer is exact for the version it names.
+//!
+//! [`Error::Replaced`] means that the selector no longer means the source: the ranking or archive was
+//! replaced or dropped.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -10,38 +13,27 @@ use crate::{
     Error, Result,
     model::{
         key,
-        rank::{AnsweredBy, Bar, Row},
+        rank::{AnsweredBy, Bar, Header, Row},
         tier::{TierCount, Tiers},
     },
     store::{
         Store,
-        period::{RankingRef, ResolvedPeriod},
+        period::{ArchiveRef, PeriodSource, RankingRef, ResolvedPeriod},
     },
 };
 
 /// A state of a board, as the database numbers it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
-    /// Epoch of the database.
     pub(crate) epoch: String,
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
-}
-
-impl Version {
-    /// Returns the opaque public form, which is safe inside an `ETag` and a cache key.
-    ///
-    /// It holds a digest of the lanes' batches, so that its length does not grow with the lanes.
-    pub(crate) fn text(&self) -> String {
-        format!("{}.{}", self.epoch, digest(&self.batches))
-    }
 }
 
 /// Identifies the bucket counts of a ranking: equal values mean equal counts. A batch changes it only
 /// if it changes the number of players in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountsVersion {
-    /// Epoch of the database.
     pub(crate) epoch: String,
     /// Number of the ranking's layout.
     pub(crate) layout: i32,
@@ -62,12 +54,12 @@ fn digest(numbers: &[i64]) -> String {
     key::hex(&Sha256::digest(numbers.join("-"))[..8])
 }
 
-/// State that every statement about a ranking returns with its answer.
+/// State that an answer is exact for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RankingState {
-    /// The state that the answer is exact for.
-    pub(crate) version: Version,
-    /// Players in the ranking.
+pub(crate) struct State {
+    pub(crate) epoch: String,
+    /// State of the ranking, or the archive.
+    pub(crate) of: StateOf,
     pub(crate) players: u64,
     /// Profile revision of the names in the answer.
     pub(crate) revision: i64,
@@ -75,25 +67,105 @@ pub(crate) struct RankingState {
     pub(crate) answered_by: AnsweredBy,
 }
 
-/// Builds the state from the columns that all statements share.
-macro_rules! state_of {
-    ($row:expr) => {
-        RankingState {
-            version: Version { epoch: $row.epoch, batches: $row.batches },
-            players: $row.players.unsigned_abs(),
-            revision: $row.revision,
-            answered_by: AnsweredBy::Sql,
+/// A state in one epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StateOf {
+    /// The board at the last batch of each lane.
+    Batches(Vec<i64>),
+    /// A revision of an archive.
+    Archive(ArchiveRef),
+}
+
+impl State {
+    /// Returns the state that a statement has read.
+    pub(super) fn stored(epoch: String, of: StateOf, players: i64, revision: i64) -> Self {
+        Self { epoch, of, players: players.unsigned_abs(), revision, answered_by: AnsweredBy::Sql }
+    }
+
+    /// Returns the public version: opaque, and safe inside an `ETag` and a cache key.
+    ///
+    /// It holds a digest of the lanes' batches, so that its length does not grow with the lanes.
+    pub(crate) fn version(&self) -> String {
+        match &self.of {
+            StateOf::Batches(batches) => format!("{}.{}", self.epoch, digest(batches)),
+            StateOf::Archive(archive) => format!("{}.a{}.{}", self.epoch, archive.period_id, archive.revision),
+        }
+    }
+
+    /// Returns the unquoted entity tag of answers from an archive that show current names.
+    pub(crate) fn etag(&self) -> Option<String> {
+        matches!(self.of, StateOf::Archive(_)).then(|| format!("{}.{}", self.version(), self.revision))
+    }
+
+    /// Returns the header of an answer in this state.
+    pub(crate) fn header(&self, resolved: &ResolvedPeriod) -> Header {
+        Header {
+            period: resolved.period.clone(),
+            version: self.version(),
+            players: self.players,
+            etag: self.etag(),
+            answered_by: self.answered_by,
+            combined: resolved.combined.clone().filter(|_| matches!(self.of, StateOf::Archive(_))),
+            tiers: resolved.tiers.clone(),
+        }
+    }
+}
+
+/// Runs a statement about the source of a period: the first on a ranking, the second on an archive.
+/// Returns the state and a value of the row. The first parameters check that the selector still means
+/// the source.
+macro_rules! read {
+    ($executor:expr, $resolved:expr, $source:expr, |$row:ident| $value:expr,
+     $file:literal $(, $argument:expr)*; $archive_file:literal $(, $archive_argument:expr)*) => {
+        match $source {
+            PeriodSource::Live(ranking) => {
+                let query = sqlx::query_file!(
+                    $file,
+                    ranking.board,
+                    ranking.period_id,
+                    ranking.ranking_id,
+                    $resolved.valid_from,
+                    $resolved.valid_until,
+                    $($argument),*
+                );
+                let $row = query.fetch_all($executor).await?.pop().ok_or(Error::Replaced)?;
+                let value = $value;
+                Ok((State::stored($row.epoch, StateOf::Batches($row.batches), $row.players, $row.revision), value))
+            }
+            PeriodSource::Archive(archive) => {
+                let query = sqlx::query_file!(
+                    $archive_file,
+                    archive.board,
+                    archive.period_id,
+                    archive.revision,
+                    $resolved.valid_from,
+                    $resolved.valid_until,
+                    $($archive_argument),*
+                );
+                let rows = query.fetch_all($executor).await.map_err(unless_dropped)?;
+                let $row = { rows }.pop().ok_or(Error::Replaced)?;
+                let value = $value;
+                Ok((State::stored($row.epoch, StateOf::Archive(archive), $row.players, $row.revision), value))
+            }
         }
     };
+}
+pub(super) use read;
+
+/// Treats an archive dropped during the read as one that is no longer the requested one.
+pub(super) fn unless_dropped(error: sqlx::Error) -> Error {
+    const UNDEFINED_TABLE: &str = "42P01";
+    match error {
+        sqlx::Error::Database(error) if error.code().as_deref() == Some(UNDEFINED_TABLE) => Error::Replaced,
+        error => error.into(),
+    }
 }
 
 /// A row of a ranking with its key, from which a cursor is made.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredRow {
-    /// The public part.
     #[serde(flatten)]
     pub(crate) row: Row,
-    /// Its key.
     #[serde(flatten)]
     pub(crate) key: StoredKey,
 }
@@ -123,7 +195,6 @@ pub(crate) struct Group {
 pub(crate) enum LocalPart {
     /// From this place among the group, from 1.
     From(i64),
-    /// Below a key.
     After(StoredKey),
     /// The owner, with the limit on each side.
     Around,
@@ -145,7 +216,6 @@ impl LocalPart {
 pub(crate) struct LocalRow {
     /// Place among the group, from 1, never shared.
     pub(crate) place: u64,
-    /// Rank among the group.
     pub(crate) local_rank: u64,
     /// The row in the whole ranking.
     #[serde(flatten)]
@@ -164,7 +234,6 @@ pub(crate) struct LocalRows {
 /// A player's row, with the number of players whose rank is worse.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredPlayer {
-    /// The public part.
     #[serde(flatten)]
     pub(crate) row: Row,
     /// Players with a worse rank.
@@ -173,12 +242,18 @@ pub(crate) struct StoredPlayer {
 
 /// Result of a look-up of a player.
 pub(crate) struct StoredStanding {
-    /// Whether the user exists.
     pub(crate) user_exists: bool,
     /// The player's row; `None` without an entry.
     pub(crate) player: Option<StoredPlayer>,
     /// The player and the neighbours, best first.
     pub(crate) rows: Vec<Row>,
+}
+
+impl StoredStanding {
+    /// Returns the result for a player without an entry.
+    pub(crate) fn none(user_exists: bool) -> Self {
+        Self { user_exists, player: None, rows: Vec::new() }
+    }
 }
 
 /// The row of `sql/queries/standing*.sql`.
@@ -207,13 +282,10 @@ struct StandingRow {
 pub(crate) struct BucketStanding {
     /// The caller's own id of the player; `None` if the user does not exist.
     pub(crate) external_id: Option<String>,
-    /// Name.
     pub(crate) name: Option<String>,
-    /// URL of a picture.
     pub(crate) avatar: Option<String>,
     /// Score; `None` without an entry. The same holds for the fields below.
     pub(crate) score: Option<i64>,
-    /// When it was reached.
     pub(crate) reached_at: Option<DateTime<Utc>>,
     /// Place of the player's bucket, from 1 for the lowest.
     pub(crate) place: Option<i32>,
@@ -231,7 +303,6 @@ pub(crate) struct BucketStanding {
     pub(crate) neighbours: Vec<StoredNeighbour>,
 }
 
-/// A player near another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredNeighbour {
     /// Places below the player; negative above.
@@ -242,11 +313,8 @@ pub(crate) struct StoredNeighbour {
     pub(crate) better: Option<u64>,
     /// The caller's own id of the neighbour.
     pub(crate) user_id: String,
-    /// Name.
     pub(crate) user_name: String,
-    /// URL of a picture.
     pub(crate) avatar: Option<String>,
-    /// Score.
     pub(crate) score: i64,
     /// When the score was reached.
     pub(crate) reached_at: DateTime<Utc>,
@@ -254,22 +322,20 @@ pub(crate) struct StoredNeighbour {
 
 /// A player looked up in one snapshot.
 pub(crate) struct StandingAt {
-    /// The version that the standing is exact for.
-    pub(crate) version: Version,
+    /// The state, without the number of players.
+    pub(crate) state: State,
     /// Whether batches of the board were not applied yet.
     pub(crate) is_behind: bool,
     /// The version of the bucket counts.
     pub(crate) counts_version: CountsVersion,
     /// Players of each bucket; `None` when the caller knows this version of them.
     pub(crate) counts: Option<Vec<i64>>,
-    /// The player.
     pub(crate) standing: BucketStanding,
 }
 
 /// The top and some players of a ranking, in one state.
 pub(crate) struct LiveState {
-    /// The state.
-    pub(crate) state: RankingState,
+    pub(crate) state: State,
     /// The first players.
     pub(crate) rows: Vec<Row>,
     /// Players of each bucket; empty when no player was requested.
@@ -278,70 +344,102 @@ pub(crate) struct LiveState {
     pub(crate) standings: Vec<BucketStanding>,
 }
 
-/// A statement about a ranking. Its first parameters check that the ranking is still the current one of
-/// the period.
-macro_rules! query_ranking {
-    ($file:literal, $ranking:expr, $resolved:expr $(, $argument:expr)*) => {
-        sqlx::query_file!(
-            $file,
-            $ranking.board,
-            $ranking.period_id,
-            $ranking.ranking_id,
-            $resolved.valid_from,
-            $resolved.valid_until,
-            $($argument),*
-        )
-    };
-}
-
 impl Store {
-    /// Returns the state of a ranking; `None` when the selector no longer means it.
-    pub(crate) async fn ranking_state(
-        &self,
-        resolved: &ResolvedPeriod,
-        ranking: RankingRef,
-    ) -> Result<Option<RankingState>> {
-        let row =
-            query_ranking!("sql/queries/ranking_state.sql", ranking, resolved).fetch_optional(&self.readers).await?;
-        Ok(row.map(|row| state_of!(row)))
+    /// Returns the state of a ranking or an archive.
+    pub(crate) async fn state(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<State> {
+        let state: Result<(State, ())> = read!(&self.readers, resolved, source, |row| (),
+            "sql/queries/ranking_state.sql"; "sql/queries/archive_state.sql");
+        state.map(|(state, ())| state)
+    }
+
+    /// Returns the state of an archive and its board's frozen top size. Reads no row of the archive.
+    pub(crate) async fn archive_state(&self, resolved: &ResolvedPeriod, archive: ArchiveRef) -> Result<(State, u32)> {
+        let row = sqlx::query_file!(
+            "sql/queries/archive_state.sql",
+            archive.board,
+            archive.period_id,
+            archive.revision,
+            resolved.valid_from,
+            resolved.valid_until
+        )
+        .fetch_optional(&self.readers)
+        .await?
+        .ok_or(Error::Replaced)?;
+        let state = State::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision);
+        Ok((state, row.frozen_size.unsigned_abs()))
+    }
+
+    /// Returns the bytes of an archive's frozen top.
+    pub(crate) async fn frozen_top(&self, resolved: &ResolvedPeriod, archive: ArchiveRef) -> Result<Vec<u8>> {
+        let frozen_top = sqlx::query_file_scalar!(
+            "sql/queries/archive_top.sql",
+            archive.board,
+            archive.period_id,
+            archive.revision,
+            resolved.valid_from,
+            resolved.valid_until
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        frozen_top.ok_or(Error::Replaced)
     }
 
     /// Returns the page that starts at a position.
     pub(crate) async fn page(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
+        source: PeriodSource,
         from: i64,
         limit: i32,
-    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        let query = query_ranking!("sql/queries/page.sql", ranking, resolved, from, limit);
-        let row = query.fetch_all(&self.readers).await?.pop();
-        Ok(row.map(|row| (state_of!(row), row.rows.0)))
+    ) -> Result<(State, Vec<StoredRow>)> {
+        read!(&self.readers, resolved, source, |row| row.rows.0,
+            "sql/queries/page.sql", from, limit; "sql/queries/archive_page.sql", from, limit)
     }
 
-    /// Returns the page below a key.
+    /// Returns the page below a key, which may come from the ranking before the period was closed.
     pub(crate) async fn page_after(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
+        source: PeriodSource,
         key: StoredKey,
         limit: i32,
-    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        let query = query_ranking!(
-            "sql/queries/page_after.sql",
-            ranking,
-            resolved,
-            key.rank_key,
-            key.tie_key,
-            -key.internal_id,
-            limit
-        );
-        let row = query.fetch_all(&self.readers).await?.pop();
-        Ok(row.map(|row| (state_of!(row), row.rows.0)))
+    ) -> Result<(State, Vec<StoredRow>)> {
+        let StoredKey { rank_key, tie_key, internal_id } = key;
+        read!(&self.readers, resolved, source, |row| row.rows.0,
+            "sql/queries/page_after.sql", rank_key, tie_key, -internal_id, limit;
+            "sql/queries/archive_page_after.sql", rank_key, tie_key, internal_id, limit)
     }
 
-    /// Returns the standing of a player with `around` neighbours on each side; `None` when the
-    /// selector no longer means the ranking.
+    /// Returns a player of an archive with the neighbours.
+    pub(crate) async fn archive_standing(
+        &self,
+        resolved: &ResolvedPeriod,
+        archive: ArchiveRef,
+        user_id: &str,
+        around: i32,
+    ) -> Result<(State, StoredStanding)> {
+        let rows = sqlx::query_file!(
+            "sql/queries/archive_standing.sql",
+            archive.board,
+            archive.period_id,
+            archive.revision,
+            resolved.valid_from,
+            resolved.valid_until,
+            user_id,
+            around
+        )
+        .fetch_optional(&self.readers)
+        .await;
+        let row = rows.map_err(unless_dropped)?.ok_or(Error::Replaced)?;
+        let standing = StoredStanding {
+            user_exists: row.user_exists,
+            player: row.player.map(|Json(player)| player),
+            rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
+        };
+        Ok((State::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision), standing))
+    }
+
+    /// Returns the standing of a player of a ranking with `around` neighbours on each side.
     pub(crate) async fn standing(
         &self,
         resolved: &ResolvedPeriod,
@@ -349,7 +447,7 @@ impl Store {
         user_id: &str,
         around: i32,
         known: Option<&CountsVersion>,
-    ) -> Result<Option<StandingAt>> {
+    ) -> Result<StandingAt> {
         let (layout, revisions) = (known.map(|known| known.layout), known.map(|known| known.revisions.as_slice()));
         let row = if around == 0 {
             let query = sqlx::query_file_as!(
@@ -381,7 +479,7 @@ impl Store {
             );
             query.fetch_optional(&self.readers).await?
         };
-        let Some(row) = row else { return Ok(None) };
+        let row = row.ok_or(Error::Replaced)?;
         let (Some(epoch), Some(batches), Some(revisions)) = (row.epoch, row.batches, row.revisions) else {
             return Err(Error::Internal("a standing without a version".to_owned()));
         };
@@ -398,15 +496,15 @@ impl Store {
             is_shared: row.is_shared,
             neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
         };
-        let counts_version = CountsVersion { epoch: epoch.clone(), layout: row.layout, revisions };
-        let version = Version { epoch, batches };
-        Ok(Some(StandingAt { version, is_behind: row.is_behind, counts_version, counts: row.counts, standing }))
+        // The bucket counts give the number of players. The names come from the statement's own snapshot
+        // and are not cached.
+        let state = State::stored(epoch.clone(), StateOf::Batches(batches), 0, 0);
+        let counts_version = CountsVersion { epoch, layout: row.layout, revisions };
+        Ok(StandingAt { state, is_behind: row.is_behind, counts_version, counts: row.counts, standing })
     }
 
-    /// Returns the first `limit` players, and the chosen players with `around` neighbours on each
-    /// side, of one state.
-    ///
-    /// Returns `None` when the selector no longer means the ranking.
+    /// Returns the first `limit` players of a ranking, and the chosen players with `around` neighbours
+    /// on each side, of one state.
     pub(crate) async fn live(
         &self,
         resolved: &ResolvedPeriod,
@@ -414,15 +512,25 @@ impl Store {
         limit: i32,
         user_ids: &[String],
         around: i32,
-    ) -> Result<Option<LiveState>> {
-        let query = query_ranking!("sql/queries/live.sql", ranking, resolved, limit, user_ids, around);
-        let row = query.fetch_all(&self.readers).await?.pop();
-        Ok(row.map(|row| LiveState {
+    ) -> Result<LiveState> {
+        let query = sqlx::query_file!(
+            "sql/queries/live.sql",
+            ranking.board,
+            ranking.period_id,
+            ranking.ranking_id,
+            resolved.valid_from,
+            resolved.valid_until,
+            limit,
+            user_ids,
+            around
+        );
+        let row = query.fetch_all(&self.readers).await?.pop().ok_or(Error::Replaced)?;
+        Ok(LiveState {
             rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
             counts: row.counts.unwrap_or_default(),
             standings: row.standings.0,
-            state: state_of!(row),
-        }))
+            state: State::stored(row.epoch, StateOf::Batches(row.batches), row.players, row.revision),
+        })
     }
 
     /// Returns the version of a ranking's bucket counts; `None` when the ranking is gone.
@@ -442,73 +550,62 @@ impl Store {
     pub(crate) async fn chosen(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
+        source: PeriodSource,
         user_ids: &[String],
-    ) -> Result<Option<(RankingState, Vec<Row>)>> {
-        let query = query_ranking!("sql/queries/chosen.sql", ranking, resolved, user_ids);
-        let row = query.fetch_all(&self.readers).await?.pop();
-        Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
+    ) -> Result<(State, Vec<Row>)> {
+        let public = |rows: Vec<StoredPlayer>| rows.into_iter().map(|player| player.row).collect();
+        read!(&self.readers, resolved, source, |row| public(row.rows.0),
+            "sql/queries/chosen.sql", user_ids; "sql/queries/archive_chosen.sql", user_ids)
     }
 
     /// Returns a part of the ranking of a group.
     pub(crate) async fn local(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
+        source: PeriodSource,
         group: &Group,
         part: LocalPart,
         limit: i32,
-    ) -> Result<Option<(RankingState, LocalRows)>> {
+    ) -> Result<(State, LocalRows)> {
         let (from, key, around) = part.parameters(group);
-        let query = query_ranking!(
-            "sql/queries/local.sql",
-            ranking,
-            resolved,
-            group.user_ids.as_slice(),
-            from,
-            key.map(|key| key.rank_key),
-            key.map(|key| key.tie_key),
-            key.map(|key| -key.internal_id),
-            around,
-            limit
-        );
-        let row = query.fetch_all(&self.readers).await?.pop();
-        Ok(row.map(|row| (state_of!(row), LocalRows { players: row.local_players.unsigned_abs(), rows: row.rows.0 })))
+        let (rank_key, tie_key) = (key.map(|key| key.rank_key), key.map(|key| key.tie_key));
+        let (user_ids, internal_id) = (group.user_ids.as_slice(), key.map(|key| key.internal_id));
+        let rows = |players: i64, rows| LocalRows { players: players.unsigned_abs(), rows };
+        read!(&self.readers, resolved, source, |row| rows(row.local_players, row.rows.0),
+            "sql/queries/local.sql", user_ids, from, rank_key, tie_key, internal_id.map(|id| -id), around, limit;
+            "sql/queries/archive_local.sql", user_ids, from, rank_key, tie_key, internal_id, around, limit)
     }
 
     /// Returns the rank that a new player with this score would have.
     pub(crate) async fn newcomer(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
+        source: PeriodSource,
         score: i64,
-    ) -> Result<Option<(RankingState, u64)>> {
-        let query = query_ranking!("sql/queries/newcomer.sql", ranking, resolved, score);
-        let row = query.fetch_all(&self.readers).await?.pop();
-        Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
+    ) -> Result<(State, u64)> {
+        read!(&self.readers, resolved, source, |row| row.rank.unsigned_abs(),
+            "sql/queries/newcomer.sql", score; "sql/queries/archive_newcomer.sql", score)
     }
 
     /// Returns percentiles and histogram.
     pub(crate) async fn distribution(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
-    ) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
-        let row =
-            query_ranking!("sql/queries/distribution.sql", ranking, resolved).fetch_optional(&self.readers).await?;
-        Ok(row.map(|row| (state_of!(row), (row.percentiles.0, row.histogram.0))))
+        source: PeriodSource,
+    ) -> Result<(State, (Vec<(u8, i64)>, Vec<Bar>))> {
+        read!(&self.readers, resolved, source, |row| (row.percentiles.0, row.histogram.0),
+            "sql/queries/distribution.sql"; "sql/queries/archive_distribution.sql")
     }
 
-    /// Returns the players of each of these tiers.
+    /// Returns the players of each of these tiers or, in an archive, of each tier of the period.
     pub(crate) async fn tiers(
         &self,
         resolved: &ResolvedPeriod,
-        ranking: RankingRef,
+        source: PeriodSource,
         tiers: &Tiers,
-    ) -> Result<Option<(RankingState, Vec<TierCount>)>> {
+    ) -> Result<(State, Vec<TierCount>)> {
         let tiers: Vec<String> = tiers.iter().map(ToString::to_string).collect();
-        let row =
-            query_ranking!("sql/queries/tiers.sql", ranking, resolved, &tiers).fetch_optional(&self.readers).await?;
-        Ok(row.map(|row| (state_of!(row), row.tiers.0)))
+        read!(&self.readers, resolved, source, |row| row.tiers.0,
+            "sql/queries/tiers.sql", &tiers; "sql/queries/archive_tiers.sql")
     }
 }

@@ -22,7 +22,6 @@ pub(crate) struct Rebuilder {
     pub(crate) board_id: i32,
     /// Writer lanes of the board.
     lanes: i16,
-    /// The ranking being built.
     pub(crate) ranking_id: i64,
 }
 
@@ -44,15 +43,11 @@ struct RightStanding {
 /// A rolling window that should accept scores and does not yet.
 #[derive(Debug)]
 pub(crate) struct WantedWindow {
-    /// Id of the board.
     pub(crate) board_id: i32,
-    /// The board's slug.
     pub(crate) board: String,
-    /// Length of the window.
     pub(crate) length: String,
     /// An instant at which it is current.
     pub(crate) at: DateTime<Utc>,
-    /// Label of the window.
     pub(crate) label: String,
 }
 

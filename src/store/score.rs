@@ -16,22 +16,18 @@ use crate::{
 /// A position in a player's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryCursor {
-    /// Time of the row.
     pub(crate) occurred_at: DateTime<Utc>,
-    /// Id of the row.
     pub(crate) transaction_id: i64,
 }
 
 /// A player's entry as an answer shows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownEntry<'a> {
-    /// The board.
     pub(crate) board_id: i32,
     /// The closed period whose archive has the entry; `None` for a live one.
     pub(crate) archived: Option<&'a Period>,
     /// The caller's own id of the player.
     pub(crate) user_id: &'a str,
-    /// Score.
     pub(crate) score: i64,
     /// Time at which the score was reached.
     pub(crate) reached_at: DateTime<Utc>,
@@ -103,7 +99,6 @@ impl Store {
             .collect())
     }
 
-    /// Voids a score transaction.
     pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
         sqlx::query!("SELECT centile.void_score($1, $2, $3, $4)", board, transaction_id, act.reason(), act.by.as_str())
             .fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?)

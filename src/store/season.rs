@@ -11,7 +11,6 @@ use crate::{
 };
 
 impl Store {
-    /// Creates a season.
     pub(crate) async fn create_season(
         &self,
         board: &Board,

@@ -9,7 +9,6 @@ use crate::{
 /// Rows of a board's ledger, and the state of the snapshot that they come from.
 #[derive(Debug)]
 pub(crate) struct LedgerPage {
-    /// The database's epoch.
     pub(crate) epoch: String,
     /// Last batch of each lane.
     pub(crate) batches: Vec<i64>,
@@ -22,7 +21,6 @@ pub(crate) struct LedgerPage {
 /// The end of the ledger, and the lanes of a board without running batches.
 #[derive(Debug)]
 pub(crate) struct Settled {
-    /// The database's epoch.
     pub(crate) epoch: String,
     /// Highest id in the ledger, of all boards.
     pub(crate) ledger_end: i64,

@@ -40,7 +40,6 @@ impl Store {
         Ok(())
     }
 
-    /// Renames users.
     pub(crate) async fn rename_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>])
             .fetch_one(&self.writers)

@@ -13,11 +13,8 @@ use crate::{
 /// A period with derived data to compare: a ranking or an archive.
 #[derive(Debug, Clone)]
 pub(crate) struct VerifiablePeriod {
-    /// Id of the period.
     pub(crate) period_id: i64,
-    /// Id of the board.
     pub(crate) board_id: i32,
-    /// The board's slug.
     pub(crate) board: String,
     /// The period's name as a selector.
     pub(crate) period: String,
@@ -36,11 +33,9 @@ pub(crate) struct PeriodComparison {
     pub(crate) ranking: Option<(i64, CountsVersion, Vec<i64>)>,
     /// When damage of the ranking was found, if it was known in this snapshot.
     pub(crate) damaged_at: Option<DateTime<Utc>>,
-    /// Revision of the archive.
     pub(crate) revision: i32,
     /// Revision that was verified before, or 0 after damage was found.
     pub(crate) verified: Option<i32>,
-    /// The differences.
     pub(crate) differences: Vec<Difference>,
 }
 

@@ -14,13 +14,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::TIMES;
 
-/// Length of an interval.
 pub(crate) const EVERY: Duration = Duration::from_mins(1);
 
 /// Least length of an interval.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 
-/// Intervals that are kept.
 const MINUTES_MAX: usize = 60;
 
 /// Share of the requests that are answered within [`Minute::slow`].
@@ -42,17 +40,13 @@ struct Recent {
     minutes: VecDeque<Minute>,
 }
 
-/// Counters of a minute.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Minute {
-    /// Its end.
     pub(crate) ended_at: DateTime<Utc>,
-    /// Answered requests.
     pub(crate) requests: u64,
     /// The least bound of the duration histogram within which 99 % of the requests were answered; the
     /// greatest bound, 10 s, also if more than 1 % took longer. `None` without requests.
     pub(crate) slow: Option<Duration>,
-    /// Written score events.
     pub(crate) scores: u64,
     /// Bytes of the rank indexes and the user directory at its end.
     pub(crate) index_bytes: u64,

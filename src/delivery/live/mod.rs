@@ -61,9 +61,7 @@ const FIRST_SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Rendering {
     /// The first members of every event's object.
     pub(crate) header: fn(&Board, &Header) -> Result<String>,
-    /// A top.
     pub(crate) rows: fn(&Board, &Header, &[Row]) -> Result<String>,
-    /// A chosen player.
     pub(crate) standing: fn(&Board, &Standing) -> Result<String>,
     /// One overtaking, at the state of this header.
     pub(crate) overtaking: fn(&Board, &Header, &Overtaking) -> Result<String>,
@@ -74,9 +72,7 @@ pub(crate) struct Rendering {
 pub(crate) struct Interest {
     /// Number of players of the top.
     pub(crate) limit: u32,
-    /// Chosen players, each once.
     pub(crate) users: Vec<UserId>,
-    /// Whether rows have metadata.
     pub(crate) metadata: bool,
 }
 
@@ -88,15 +84,12 @@ pub(crate) struct Snapshot {
     /// Identifies the state: the period, its ranking or archive, the version and the profile
     /// revision.
     pub(crate) tag: String,
-    /// The board's reading access.
     pub(crate) reading: Reading,
     /// The first members of every event's object.
     pub(crate) header: Arc<str>,
-    /// State of the period.
     pub(crate) state: PeriodState,
     /// Snapshot since which this state holds.
     pub(crate) state_since: u64,
-    /// Tops by their limits.
     pub(crate) tops: BTreeMap<u32, Fragment>,
     /// Chosen players by their ids.
     pub(crate) players: HashMap<String, Fragment>,
@@ -124,7 +117,6 @@ pub(crate) struct Fragment {
 pub(crate) struct Overtakings {
     /// Number of the snapshot that showed them.
     pub(crate) at: u64,
-    /// Rendered text of each.
     texts: Vec<String>,
     /// Indexes of each player's overtakings.
     of_players: HashMap<String, Vec<usize>>,
@@ -367,7 +359,6 @@ impl Interests {
 }
 
 impl Subscription {
-    /// Returns the subscriber's interest.
     pub(crate) fn interest(&self) -> &Interest {
         &self.interest
     }

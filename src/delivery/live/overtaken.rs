@@ -21,7 +21,6 @@ pub(crate) struct Overtaking {
     pub(crate) player: Row,
     /// The rank before; `player` has the current one.
     pub(crate) old_rank: u64,
-    /// The player who passed.
     pub(crate) by: Row,
 }
 

@@ -8,19 +8,14 @@ use crate::{
     model::{
         board::Board,
         name::Named as _,
-        period::{Period, PeriodSelector},
+        period::PeriodSelector,
         rank::{Header, Row, Standing},
         segment::Segment,
     },
-    ranking::{
-        Open, Rankings, frozen, metadata,
-        period::{self, Resolved},
-        read,
-    },
+    ranking::{RankSource, Rankings, frozen, metadata, read, source},
     store::{
-        archive::ArchiveState,
-        period::{ArchiveRef, PeriodSource, ResolvedPeriod},
-        rank::RankingState,
+        period::{ArchiveRef, PeriodSource},
+        rank::State,
     },
 };
 
@@ -31,9 +26,7 @@ const AROUND: u32 = 5;
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     pub(crate) header: Header,
-    /// Epoch of the database.
     pub(crate) epoch: String,
-    /// Identifies the state.
     pub(crate) tag: String,
     /// Profile revision of the names.
     pub(crate) revision: i64,
@@ -83,103 +76,75 @@ pub(crate) async fn read(
     interests: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
-    let is_known = &|tag: &str| last.is_some_and(|last| last.is(tag, interests));
-    // `Some(None)`: unchanged. `None`: replaced meanwhile.
-    period::read_current(rankings, board, selector, |resolved| async move {
-        match resolved {
-            Resolved::Empty(period, state) => {
-                Ok(Some((!is_known(&tag(board, &period, 0, &state))).then(|| empty(board, &period, &state, interests))))
+    let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, interests));
+    source::read(rankings, board, selector, true, |source| async move {
+        if let Some(PeriodSource::Archive(archive)) = source.resolved.source {
+            let (state, size) = rankings.store.archive_state(&source.resolved, archive).await?;
+            if is_known(&tag(&source, &state)) {
+                return Ok(None);
             }
-            Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
-                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
-                let Some(state) = open.state().await? else { return Ok(None) };
-                if is_known(&tag(board, &resolved.period, ranking.ranking_id, &state)) {
-                    return Ok(Some(None));
-                }
-                Ok(of_ranking(&open, interests).await?.map(Some))
-            }
-            Resolved::Players(resolved, PeriodSource::Archive(archive)) => {
-                let Some((state, size)) = rankings.store.archive_state(&resolved, archive).await? else {
-                    return Ok(None);
-                };
-                if is_known(&archive_tag(&resolved.period, &state)) {
-                    return Ok(Some(None));
-                }
-                let found =
-                    of_archive(rankings, board, selector, (&resolved, archive), (&state, size), interests, last)
-                        .await?;
-                Ok(found.map(Some))
-            }
+            return of_archive(&source, selector, archive, (&state, size), interests, last).await.map(Some);
         }
+        if is_known(&tag(&source, &source.state().await?)) {
+            return Ok(None);
+        }
+        of_ranking(&source, interests).await.map(Some)
     })
     .await
 }
 
 /// Identifies a state, and the order, names and tiers that it shows.
-fn tag(board: &Board, period: &Period, ranking_id: i64, state: &RankingState) -> String {
-    let (name, kind, tiers) = (period.name(), period.state.name(), board.tiers.digest());
+fn tag(source: &RankSource<'_>, state: &State) -> String {
+    let (board, period) = (source.board, &source.resolved.period);
+    let (name, kind) = (period.name(), period.state.name());
+    if let Some(etag) = state.etag() {
+        return format!("{name}.{kind}.{etag}");
+    }
+    let ranking_id = match source.resolved.source {
+        Some(PeriodSource::Live(ranking)) => ranking.ranking_id,
+        _ => 0,
+    };
     let rules = [board.order.name(), board.ties.name()].join(".");
     let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
-    format!("{name}{segment}.{rules}.{kind}.{ranking_id}.{}.{}{tiers}", state.version.text(), state.revision)
+    let (version, tiers) = (state.version(), board.tiers.digest());
+    format!("{name}{segment}.{rules}.{kind}.{ranking_id}.{version}.{}{tiers}", state.revision)
 }
 
-fn archive_tag(period: &Period, state: &ArchiveState) -> String {
-    format!("{}.{}.{}", period.name(), period.state.name(), state.etag())
-}
-
-/// Returns the state of a period without scores.
-fn empty(board: &Board, period: &Period, state: &RankingState, interests: &Interests) -> Shown {
-    Shown {
-        header: read::header(period, state),
-        epoch: state.version.epoch.clone(),
-        tag: tag(board, period, 0, state),
-        revision: state.revision,
-        rows: Vec::new(),
-        limit: interests.limit(),
-        standings: interests.user_ids().into_iter().map(|id| (id, None)).collect(),
-    }
-}
-
-/// Reads an open ranking in one state; returns `None` when the selector no longer means it.
-async fn of_ranking(open: &Open<'_>, interests: &Interests) -> Result<Option<Shown>> {
+/// Reads an open ranking in one state.
+async fn of_ranking(source: &RankSource<'_>, interests: &Interests) -> Result<Shown> {
     let (limit, user_ids) = (interests.limit(), interests.user_ids());
-    let Some(found) = open.live(limit, &user_ids, AROUND).await? else { return Ok(None) };
-    let header = read::header(&open.resolved.period, &found.state);
+    let found = source.live(limit, &user_ids, AROUND).await?;
+    let header = source.header(&found.state);
     let standings = found.standings.into_iter().map(|standing| read::standing_of(header.clone(), standing));
-    Ok(Some(Shown {
-        epoch: found.state.version.epoch.clone(),
-        tag: tag(open.board, &open.resolved.period, open.ranking.ranking_id, &found.state),
+    Ok(Shown {
+        tag: tag(source, &found.state),
         revision: found.state.revision,
+        epoch: found.state.epoch,
         rows: found.rows,
         limit,
         standings: user_ids.into_iter().zip(standings).collect(),
         header,
-    }))
+    })
 }
 
 /// Reads an archive: the frozen top as far as it goes, and one statement per chosen player missing
-/// in `last`.
-///
-/// Archives hardly ever change. Returns `None` when the selector no longer means this archive.
+/// in `last`. Archives hardly ever change.
 async fn of_archive(
-    rankings: &Rankings,
-    board: &Board,
+    source: &RankSource<'_>,
     selector: &PeriodSelector,
-    (resolved, archive): (&ResolvedPeriod, ArchiveRef),
-    (state, size): (&ArchiveState, u32),
+    archive: ArchiveRef,
+    (state, size): (&State, u32),
     interests: &Interests,
     last: Option<&Shown>,
-) -> Result<Option<Shown>> {
-    let (limit, tag) = (interests.limit(), archive_tag(&resolved.period, state));
-    let Some(frozen) = frozen::frozen(rankings, resolved, state, size).await? else { return Ok(None) };
-    let rows = if let Some(rows) = frozen.first(limit) {
-        rows.to_vec()
-    } else {
-        let rows = i32::try_from(limit).unwrap_or(i32::MAX);
-        let Some((_, rows)) = rankings.store.archive_page(resolved, archive, 1, rows).await? else { return Ok(None) };
-        rows
+) -> Result<Shown> {
+    let RankSource { rankings, board, resolved, .. } = source;
+    let (limit, tag) = (interests.limit(), tag(source, state));
+    let frozen = frozen::frozen(rankings, resolved, archive, state, size).await?;
+    let rows = match frozen.first(limit) {
+        Some(rows) => rows.to_vec(),
+        None => source.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?.1,
     };
-    let header = read::archive_header(resolved, state);
+    let header = source.header(state);
     let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
     let mut standings = HashMap::with_capacity(interests.users.len());
     for user in interests.users.keys() {
@@ -188,7 +153,7 @@ async fn of_archive(
             continue;
         }
         let standing = match read::standing(rankings, board, selector, user, AROUND).await {
-            Ok(standing) if standing.header.version != header.version => return Ok(None),
+            Ok(standing) if standing.header.version != header.version => return Err(Error::Replaced),
             Ok(standing) => Some(standing),
             Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(error),
@@ -197,10 +162,9 @@ async fn of_archive(
     }
     // If the archive was refreshed or dropped meanwhile, a player who was not found may be in the
     // new one.
-    let is_still_that = rankings.store.archive_state(resolved, archive).await?.is_some_and(|(now, _)| now == *state);
-    if !is_still_that {
-        return Ok(None);
+    if rankings.store.archive_state(resolved, archive).await?.0 != *state {
+        return Err(Error::Replaced);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();
-    Ok(Some(Shown { header, epoch: state.epoch.clone(), tag, revision: state.revision, rows, limit, standings }))
+    Ok(Shown { header, epoch: state.epoch.clone(), tag, revision: state.revision, rows, limit, standings })
 }

@@ -29,7 +29,6 @@ const NAMING_CONCURRENCY: usize = 16;
 /// One game in this many is a lap.
 const LAPS_EVERY: u32 = 4;
 
-/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Plays games against a running service.

@@ -1,6 +1,5 @@
 //! The demo's players, the same at every start.
 
-/// Number of players.
 pub(crate) const COUNT: usize = 200;
 
 /// First names from many countries, to exercise names beyond ASCII.
@@ -57,7 +56,6 @@ const FIRST_NAMES: [&str; 50] = [
     "Zoë",
 ];
 
-/// A simulated player.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Player {
     /// Id, `player-001` to `player-200`.
@@ -68,7 +66,6 @@ pub(crate) struct Player {
     pub(crate) skill: f64,
 }
 
-/// Returns all players.
 pub(crate) fn all() -> Vec<Player> {
     (0..COUNT).map(player).collect()
 }

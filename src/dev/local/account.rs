@@ -21,7 +21,6 @@ use crate::{
     dev::local::{process::failed, program::output},
 };
 
-/// A system account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Account {
     uid: u32,

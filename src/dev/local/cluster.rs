@@ -10,7 +10,6 @@ use crate::{
     dev::local::{LocalPostgres, PostgresOptions, process::failed},
 };
 
-/// Settings of each server.
 const SETTINGS: [(&str, &str); 10] = [
     ("shared_preload_libraries", "citus"),
     ("wal_level", "logical"),

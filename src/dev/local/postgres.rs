@@ -364,7 +364,6 @@ impl Drop for LocalPostgres {
     }
 }
 
-/// Locks the folder.
 fn lock(home: &Path) -> Result<File> {
     let file = File::create(home.join("lock")).map_err(failed("create a lock file"))?;
     match file.try_lock() {

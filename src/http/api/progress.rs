@@ -57,7 +57,6 @@ pub(crate) struct ProgressRowResponse<'a> {
     /// The score in the format of the board; null if the player had none. Present with
     /// `score_text=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "1234")]
     score_text: Option<Option<String>>,
     /// When the score was reached; null if the player had none.
@@ -66,7 +65,6 @@ pub(crate) struct ProgressRowResponse<'a> {
     /// Tier at the time of the snapshot; null for a player without one. Absent if the player had
     /// none and the board has no tiers now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "gold")]
     tier: Option<Option<&'a str>>,
 }

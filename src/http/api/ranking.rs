@@ -135,19 +135,16 @@ pub(crate) struct RowResponse<'a> {
     /// Positions gained since the last snapshot; negative if lost, and null for a player who was not
     /// in it or if there is none. Present with `moved=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<i64>, example = 3)]
     moved: Option<Option<i64>>,
     /// Tier; null for a player in none. Present on boards with tiers. A closed period has the tiers of
     /// its closing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "gold")]
     tier: Option<Option<&'a str>>,
     /// Metadata of the event that decides the score: the latest one, or on `best` boards the best one;
     /// null if it has none. Present with `metadata=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
     metadata: Option<Option<&'a Metadata>>,
 }

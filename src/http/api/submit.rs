@@ -67,7 +67,6 @@ pub(crate) struct NewStandingResponse {
     previous_rank: Option<u64>,
     /// The player's tier with this rank; null for none. Present with the rank, on boards with tiers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "gold")]
     tier: Option<Option<String>>,
 }

@@ -46,7 +46,6 @@ pub(crate) struct PutUser {
     name: Option<String>,
     /// URL of the player's avatar, up to 1,024 bytes; null removes it.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     avatar_url: Option<Option<String>>,
     /// Any data that the game keeps with the player, up to 8,192 bytes of JSON; `{}` removes it.
@@ -60,7 +59,6 @@ pub(crate) struct PutUser {
     /// Readers of the profile: `public` for everyone, `key` for holders of any key, or null for the
     /// default of the service.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<Reading>)]
     reading: Option<Option<Reading>>,
 }
@@ -129,7 +127,6 @@ pub(crate) struct UserResponse {
     /// Readers of the profile: `public` for everyone, `key` for holders of any key, null for the default
     /// of the service. Only holders of a server or admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "hidden, null and a value mean three different things")]
     #[schema(value_type = Option<Reading>)]
     reading: Option<Option<Reading>>,
 }

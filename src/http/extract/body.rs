@@ -285,7 +285,6 @@ fn unexpected(text: &str) -> Unexpected<'_> {
 /// Reads a field for which absence and `null` differ.
 ///
 /// An absent field gives `None` (by `#[serde(default)]`), `null` gives `Some(None)`.
-#[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,

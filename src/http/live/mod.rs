@@ -206,7 +206,6 @@ pub(crate) struct OvertakingResponse<'a> {
     new_rank: u64,
     /// Tier of the passed player after; null for none. Present on boards with tiers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "gold")]
     new_tier: Option<Option<&'a str>>,
     /// Version of the snapshot that showed it; one event may cover several snapshots.

@@ -7,18 +7,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{http::pages::gzip, model::key};
 
-/// A file.
 #[derive(Debug)]
 pub(crate) struct Asset {
     /// Name with the digest of the content.
     name: String,
-    /// Digest of the content.
     pub(crate) digest: String,
-    /// Media type.
     pub(crate) media_type: &'static str,
-    /// Content.
     pub(crate) text: &'static str,
-    /// Content, compressed as gzip.
     pub(crate) compressed: Option<Vec<u8>>,
 }
 

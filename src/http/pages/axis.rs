@@ -10,7 +10,6 @@ use crate::{
 /// Width of a chart in its own units. A unit is about a pixel.
 pub(super) const WIDTH: f64 = 360.0;
 
-/// Height of a panel.
 pub(super) const PANEL_HEIGHT: f64 = 84.0;
 
 /// Distance of a panel's name from the panel.
@@ -25,7 +24,6 @@ const LABEL_BASELINE: f64 = 4.0;
 /// Maximum distances between the labels of a logarithmic axis.
 const INTERVALS_MAX: u32 = 4;
 
-/// Width of a digit.
 const DIGIT_WIDTH: f64 = 7.0;
 
 /// A worst rank of this many times the best gets a logarithmic axis. Otherwise the best ranks of a

@@ -29,10 +29,8 @@ const FOUND_MAX: usize = 10;
 /// From this number of players on, columns of ranks are wider.
 const WIDE_RANKS: u64 = 100_000;
 
-/// Content of the page.
 #[derive(Debug)]
 pub(crate) struct BoardPage<'a> {
-    /// The ranking.
     pub(crate) view: RankingView<'a>,
     /// The board's periods, newest first.
     pub(crate) periods: &'a [Period],
@@ -43,12 +41,10 @@ pub(crate) struct BoardPage<'a> {
     /// Positions in the newest snapshot; absent if the board has none, for other rankings than
     /// `all_time`, and while the database cannot be reached.
     pub(crate) before: Option<Before>,
-    /// The selected player.
     pub(crate) player: Option<PlayerShown>,
     /// The selected player in the newest snapshots, newest first; empty if the board takes none, and
     /// while the database cannot be reached.
     pub(crate) progress: Vec<Progress>,
-    /// Result of a search.
     pub(crate) found: Option<PlayersFound>,
     /// The selected player and the player's friends, in place of the ranking.
     pub(crate) local: Option<LocalPage>,
@@ -70,7 +66,6 @@ impl BoardPage<'_> {
 /// Players of the ranking whose name or id begins with a text.
 #[derive(Debug)]
 pub(crate) struct PlayersFound {
-    /// The text.
     pub(crate) text: String,
     /// The players; absent while the database cannot be reached.
     pub(crate) chosen: Option<Chosen>,
@@ -78,21 +73,16 @@ pub(crate) struct PlayersFound {
     pub(crate) is_cut: bool,
 }
 
-/// The selected player.
 #[derive(Debug)]
 pub(crate) enum PlayerShown {
     /// A player with a score: the standing and the score's transactions, newest first.
     Standing(Box<Standing>, Vec<HistoryRow>),
     /// A player without a score.
-    NoScore {
-        /// Whether the player exists.
-        is_known: bool,
-    },
+    NoScore { is_known: bool },
     /// PostgreSQL is unreachable or too busy.
     Unavailable,
 }
 
-/// Renders the page.
 pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
     let board = page.view.board;
     let title = page.view.title();

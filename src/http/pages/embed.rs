@@ -12,16 +12,13 @@ use crate::{
     model::{name::Named as _, rank::Row, segment::Segment},
 };
 
-/// Color theme.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Theme {
     /// The theme of the reader's system.
     #[default]
     Auto,
-    /// Dark on light.
     Light,
-    /// Light on dark.
     Dark,
 }
 
@@ -35,29 +32,23 @@ impl Theme {
     }
 }
 
-/// Text size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Size {
     /// For a corner of a page.
     Small,
-    /// Usual text size.
     #[default]
     Normal,
     /// For a screen on a wall.
     Large,
 }
 
-/// Appearance of the page.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Appearance {
-    /// Color theme.
     pub(crate) theme: Theme,
-    /// Text size.
     pub(crate) size: Size,
 }
 
-/// Renders the page.
 pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
     let rows = page.rows;
     let title = page.title();

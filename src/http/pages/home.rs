@@ -15,7 +15,6 @@ use crate::{
 /// A board and the top of its first period.
 #[derive(Debug)]
 pub(crate) struct BoardSummary<'a> {
-    /// The board.
     pub(crate) board: &'a Board,
     /// The top; absent if it cannot be read now, or if too many boards precede this one.
     pub(crate) top: Option<Rows>,

@@ -17,7 +17,6 @@ pub(crate) const FRIENDS_MAX: usize = 19;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Among {
-    /// All players.
     #[default]
     All,
     /// The selected player and that player's friends.
@@ -27,7 +26,6 @@ pub(crate) enum Among {
 /// Parameters of a board's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// Name of the board.
     pub(crate) board: String,
     /// The period as requested; the first that the board keeps when absent.
     pub(crate) period: Option<String>,
@@ -37,9 +35,7 @@ pub(crate) struct Link {
     pub(crate) from: u64,
     /// Rows per page; the default when absent.
     pub(crate) limit: Option<u32>,
-    /// The selected player.
     pub(crate) player: Option<String>,
-    /// Players in the table.
     pub(crate) among: Among,
     /// Players who are ranked among each other.
     pub(crate) friends: Vec<String>,

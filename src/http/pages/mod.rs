@@ -34,7 +34,6 @@ use crate::{
     },
 };
 
-/// Rows of a period.
 #[derive(Debug)]
 pub(crate) struct Rows {
     /// The rows, with their period.
@@ -44,7 +43,6 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Returns the period.
     pub(crate) fn period(&self) -> &Period {
         &self.page.header.period
     }
@@ -59,7 +57,6 @@ impl Rows {
         if self.page.header.combined.is_some() { Some("computed") } else { over(self.period().state) }
     }
 
-    /// Returns the rows.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.page.rows
     }
@@ -68,15 +65,11 @@ impl Rows {
 /// A ranking on a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankingView<'a> {
-    /// The board.
     pub(crate) board: &'a Board,
     /// Link to the board's own page.
     pub(crate) link: &'a Link,
-    /// The period as requested.
     pub(crate) selector: &'a PeriodSelector,
-    /// Maximum rows.
     pub(crate) limit: u32,
-    /// The rows.
     pub(crate) rows: &'a Rows,
     /// Origins from which avatars load.
     pub(crate) avatar_origins: &'a [Origin],
@@ -122,7 +115,6 @@ fn mark(board: &Board) -> Markup {
     }
 }
 
-/// Renders a whole page.
 fn document(title: &str, main: &Markup) -> Markup {
     styled(title, &[], main)
 }

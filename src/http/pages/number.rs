@@ -58,7 +58,6 @@ fn zone(name: &str) -> Tz {
     name.parse().unwrap_or(Tz::UTC)
 }
 
-/// Renders an instant.
 fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
     html! { time datetime=(at.to_rfc3339()) { (written(at, zone)) } }
 }
@@ -77,12 +76,10 @@ pub(crate) fn date_before(at: DateTime<Utc>, time_zone: &str) -> NaiveDate {
     (at - TimeDelta::microseconds(1)).with_timezone(&zone(time_zone)).date_naive()
 }
 
-/// Formats a date.
 pub(crate) fn dated(date: NaiveDate) -> String {
     date.format("%-d %b %Y").to_string()
 }
 
-/// Renders a date.
 pub(crate) fn date(date: NaiveDate) -> Markup {
     html! { time datetime=(date) { (dated(date)) } }
 }

@@ -16,7 +16,6 @@ use crate::{
     model::{board::Board, period::Progress, presentation::ScoreFormat},
 };
 
-/// Height of the chart.
 const HEIGHT: f64 = 270.0;
 
 /// Heights at which the two panels begin, below their names.
@@ -99,7 +98,6 @@ pub(crate) fn chart(progress: &[Progress], board: &Board) -> Markup {
     }
 }
 
-/// One value over time.
 struct Panel<'a> {
     name: &'static str,
     /// How its values are written.
@@ -191,7 +189,6 @@ fn table(points: &[Point], format: &ScoreFormat) -> Markup {
     }
 }
 
-/// The horizontal axis: time.
 struct Across {
     left: f64,
     from: DateTime<Utc>,

@@ -23,7 +23,6 @@ use crate::{
 /// An earlier ranking, with which a table compares positions.
 #[derive(Debug)]
 pub(crate) struct Before {
-    /// The snapshot.
     pub(crate) snapshot: Period,
     /// Positions of the table's players who were in it.
     pub(crate) positions: HashMap<String, u64>,
@@ -32,32 +31,25 @@ pub(crate) struct Before {
 /// How the rows of a ranking are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowStyle<'a> {
-    /// Format of the scores.
     pub(crate) format: &'a ScoreFormat,
-    /// Tiers of the players.
     pub(crate) tiering: Tiering<'a>,
     /// Origins from which avatars load.
     pub(crate) avatar_origins: &'a [Origin],
 }
 
-/// A table of players.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
-    /// Title of the table.
     pub(crate) caption: &'a str,
     /// Name of the table for the script.
     pub(crate) live: &'static str,
-    /// The players.
     pub(crate) rows: &'a [Row],
     /// The page that the table is part of. Its player is highlighted.
     pub(crate) link: &'a Link,
-    /// Compares positions.
     pub(crate) before: Option<&'a Before>,
     /// The selected player, who is shown below the others unless among them.
     pub(crate) selected: Option<&'a Row>,
     /// Ranks among the players of the table, if it has them beside the ranks among all players.
     pub(crate) local_ranks: Option<&'a [u64]>,
-    /// How rows are shown.
     pub(crate) style: RowStyle<'a>,
 }
 
@@ -94,7 +86,6 @@ pub(crate) fn table(table: &Table<'_>) -> Markup {
     }
 }
 
-/// Renders one player's row.
 fn line(row: &Row, local_rank: Option<u64>, link: &Link, before: Option<&Before>, style: RowStyle<'_>) -> Markup {
     let is_marked = link.player.as_deref() == Some(row.user_id.as_str());
     let old = before.map(|before| before.positions.get(&row.user_id).copied());

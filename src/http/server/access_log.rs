@@ -13,7 +13,6 @@ use tracing::Level;
 
 use crate::telemetry::log::{self, LineFormat};
 
-/// Target of the lines.
 const TARGET: &str = "centile::request";
 
 /// Duration from which a request is slow.

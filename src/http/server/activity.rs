@@ -30,7 +30,6 @@ pub(super) enum Interim {
     Due(usize),
 }
 
-/// Limits of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed {
     /// Timeout of a request's head (over TLS the first one includes the handshake), and of each

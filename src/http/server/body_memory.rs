@@ -36,7 +36,6 @@ impl BodyMemory {
         Self { bytes, taken: AtomicUsize::new(0), of_networks: Mutex::default() }
     }
 
-    /// An empty reservation.
     pub(crate) fn hold(&self) -> Reservation<'_> {
         Reservation { memory: self, bytes: 0, network: None }
     }

@@ -54,7 +54,6 @@ pub(crate) const FORGOTTEN_EVERY: Duration = Duration::from_secs(1);
 /// stays bounded.
 const MOST_ADDRESSES: usize = 100_000;
 
-/// Number of shared counts.
 const SHARED_COUNTS: u64 = 4_096;
 
 /// A rate limit.
@@ -209,7 +208,6 @@ fn forget<K: Hash + Eq + Clone>(limiter: Option<&Limiter<K>>) -> usize {
     })
 }
 
-/// Seconds, rounded up.
 fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
@@ -230,7 +228,6 @@ enum Payer {
     Address(IpAddr),
 }
 
-/// A counted request.
 #[derive(Debug)]
 struct Counted {
     payer: Payer,

@@ -67,12 +67,10 @@ impl Slots {
         Ok(Slot { slots: Arc::clone(self), network })
     }
 
-    /// The time of creation.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
 
-    /// Number of taken slots.
     pub(crate) fn taken_by_all(&self) -> usize {
         self.taken().all
     }

@@ -41,7 +41,6 @@ const KEY_CHECKED_WITHIN: Duration = Duration::from_secs(1);
 /// reads and writes.
 const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 
-/// A subscriber.
 pub(crate) struct Subscriber {
     api: Data<Api>,
     board: Arc<Board>,
@@ -103,7 +102,6 @@ impl Subscriber {
         }
     }
 
-    /// The stream of events.
     pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         stream::unfold(self, async |mut subscriber| Some((Ok(subscriber.next().await?), subscriber)))
     }
@@ -172,7 +170,6 @@ impl Subscriber {
         }
     }
 
-    /// Checks the key.
     async fn access(&self) -> Access {
         let finding = key_cache::find(&self.api.instance.keys, self.authorization.as_deref());
         let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return Access::Unknown };

@@ -145,11 +145,8 @@ pub(crate) fn acceptor(certificate: Arc<Certificate>) -> Result<TlsAcceptor> {
 /// The transport of a connection. The first read waits for the handshake, so the timeout of the
 /// first head covers it.
 pub(crate) enum Stream {
-    /// Plain TCP.
     Clear(TcpStream),
-    /// A TLS handshake.
     Handshake(Box<Accept<TcpStream>>),
-    /// TLS.
     Tls(Box<TlsStream<TcpStream>>),
     /// Closed without TLS.
     Refused,

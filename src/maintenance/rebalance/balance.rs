@@ -19,14 +19,11 @@ pub(crate) enum Step {
     Move {
         /// Place of the bucket that loses rows.
         from: usize,
-        /// Place of the neighbour.
         to: usize,
-        /// Number of rows.
         rows: u64,
     },
     /// Move an empty bucket to a new place.
     Reposition {
-        /// Its current place.
         place: usize,
         /// Place of the bucket beside which it goes.
         beside: usize,
@@ -122,7 +119,6 @@ fn largest(players: &[u64]) -> Option<(usize, u64)> {
     players.iter().copied().enumerate().max_by_key(|(_, players)| *players)
 }
 
-/// Returns the neighbouring places.
 fn beside(players: &[u64], place: usize) -> impl Iterator<Item = usize> {
     let above = (place + 1 < players.len()).then_some(place + 1);
     place.checked_sub(1).into_iter().chain(above)

@@ -67,7 +67,6 @@ pub(crate) struct Rebalancer {
     left: Mutex<HashMap<i64, Progress>>,
 }
 
-/// Progress of a ranking.
 #[derive(Debug, Clone, Default)]
 struct Progress {
     /// Applied batches of its board.
@@ -182,7 +181,6 @@ pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Move
     Ok(all)
 }
 
-/// Rebalances a ranking.
 pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moves> {
     let mut moved = Moves::default();
     loop {

@@ -10,7 +10,6 @@ pub(super) const SHARDS: usize = if cfg!(test) { 4 } else { 1024 };
 #[derive(Debug)]
 pub(super) struct AddressTable {
     pub(super) shards: Box<[HashTable<u32>]>,
-    /// Memory of all shards.
     pub(super) bytes: usize,
 }
 

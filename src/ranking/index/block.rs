@@ -116,7 +116,6 @@ impl<const BLOCK: usize> Block<BLOCK> {
 pub(super) struct BlockStore<const BLOCK: usize> {
     /// All slabs but the last hold `SLAB` blocks.
     slabs: Vec<Vec<Block<BLOCK>>>,
-    /// Numbers of unused blocks.
     pub(super) free: Vec<u32>,
     /// Number of blocks in the slabs.
     pub(super) allocated: u32,

@@ -34,7 +34,6 @@ impl UserMap {
         Self { shards, len: 0 }
     }
 
-    /// Bytes of all shards.
     pub(super) fn bytes(&self) -> usize {
         self.shards.iter().map(HashMap::allocation_size).sum::<usize>() + size_of_val(&*self.shards)
     }

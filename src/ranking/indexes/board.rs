@@ -22,7 +22,7 @@ use crate::{
     },
     store::{
         index::{BoardState, CurrentRanking, EntryChange},
-        rank::{RankingState, Version},
+        rank::{State, StateOf, Version},
     },
 };
 
@@ -70,7 +70,6 @@ pub(super) enum Slot {
     Ready(Loaded),
 }
 
-/// A ranking in memory.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// Slug of the board and name of the period.
@@ -285,9 +284,11 @@ impl Loaded {
     }
 
     /// Returns the state for answers.
-    pub(crate) fn state(&self, revision: i64) -> RankingState {
-        RankingState {
-            version: self.version.clone(),
+    pub(crate) fn state(&self, revision: i64) -> State {
+        let Version { epoch, batches } = self.version.clone();
+        State {
+            epoch,
+            of: StateOf::Batches(batches),
             players: self.index.len() as u64,
             revision,
             answered_by: AnsweredBy::Index,

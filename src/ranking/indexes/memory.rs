@@ -53,7 +53,6 @@ impl Indexes {
         Err(needed)
     }
 
-    /// Ends the reservation.
     pub(in crate::ranking) fn release(&self) {
         self.reserved.store(0, Ordering::Relaxed);
     }

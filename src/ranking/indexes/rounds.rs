@@ -165,7 +165,6 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
 
 /// Parameters of a round, for one board.
 struct Known {
-    /// The rankings with indexes.
     asked: Vec<i64>,
     /// The version that all these indexes have reached, lane by lane.
     version: Version,

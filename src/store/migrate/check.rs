@@ -35,7 +35,6 @@ pub async fn check_url(database_url: &str) -> Result<()> {
 /// How a database's schema compares with this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edition {
-    /// There is no schema.
     Missing,
     /// Migrations are missing, or had another text when they were applied.
     Older,

@@ -17,7 +17,6 @@ const GRANTS: &str = "sql/grants.sql";
 /// A file: its path in the repository, and its text.
 pub(super) type File = (Cow<'static, str>, Cow<'static, str>);
 
-/// Role of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Server {
     /// A server without others.

@@ -168,7 +168,6 @@ async fn check_epoch(workers: &mut [Worker]) -> Result<()> {
     Ok(())
 }
 
-/// Connects to the workers.
 async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, count: i64) -> Result<Vec<Worker>> {
     let servers: Vec<(String, i32, Vec<i16>)> = sqlx::query_as(
         "SELECT n.nodename, n.nodeport, array_remove(array_agg(l.lane ORDER BY l.lane), NULL)
@@ -293,7 +292,6 @@ async fn create_archives(coordinator: &mut PgConnection, source: &mut Source<'_>
     run(coordinator, COMBINE).await
 }
 
-/// Runs statements.
 async fn run(connection: &mut PgConnection, statements: &str) -> Result<()> {
     sqlx::raw_sql(AssertSqlSafe(statements.to_owned()))
         .execute(connection)

@@ -31,7 +31,6 @@ pub(super) struct LockRetry {
 }
 
 impl LockRetry {
-    /// Starts the time limit.
     pub(super) fn new(within: Duration) -> Self {
         Self { until: Instant::now() + within, within, tries: 0 }
     }

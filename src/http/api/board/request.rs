@@ -382,7 +382,6 @@ pub(crate) struct UpdateBoard {
     reading: Option<Reading>,
     /// New maximum of a player's events in any 60 seconds; null removes the limit.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000)]
     events_per_minute: Option<Option<Integer<i32>>>,
     /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1, or null for no
@@ -393,7 +392,6 @@ pub(crate) struct UpdateBoard {
     on_violation: Option<OnViolation>,
     /// When to archive the all-time ranking from now on; null for never.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<SnapshotKind>)]
     snapshots: Option<Option<SnapshotKind>>,
     /// Lengths of rolling windows from now on, instead of all earlier ones.
@@ -407,17 +405,14 @@ pub(crate) struct UpdateBoard {
     score_format: Option<String>,
     /// New text about the board; null removes it.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<DescriptionText>)]
     description: Option<Option<String>>,
     /// New picture; null removes it.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<IconUrlText>)]
     icon_url: Option<Option<String>>,
     /// New colour; null removes it.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<ColourText>)]
     colour: Option<Option<String>>,
     /// Tiers from now on, instead of all earlier ones. Closed periods keep theirs; a combined board

@@ -98,7 +98,6 @@ const SESSIONS_WAIT: Duration = Duration::from_secs(5);
 /// A table, and how to copy it into the cluster.
 pub(super) struct Table {
     pub(super) name: String,
-    /// The columns to fill.
     columns: String,
     /// The query of the rows.
     query: String,
@@ -109,7 +108,6 @@ pub(super) struct Table {
 /// The database to copy, locked against changes.
 pub(super) struct Source<'a> {
     pub(super) transaction: Transaction<'a, Postgres>,
-    /// Columns of each table.
     columns: BTreeMap<String, Vec<String>>,
     /// Lanes of each board in the cluster.
     lanes: i64,

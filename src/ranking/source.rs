@@ -1,22 +1,26 @@
-//! Reads of open periods, from the rank index or by SQL. Both give the same answers.
+//! Reads of a period from the source that answers: the rank index, bucket tables or archive by SQL.
+//! All give the same answers.
 //!
-//! If a function returns `None`, the caller must look the period up again: its ranking was
-//! replaced, its index was dropped, or the user was erased during the read.
+//! [`Error::Replaced`] means that the ranking or archive was replaced, the index dropped, or the user
+//! erased during the read.
 
 use std::{
     collections::{BTreeSet, HashMap},
     ops::Range,
+    sync::Arc,
 };
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Code, Result,
+    Code, Error, Result,
     model::{
         board::{Board, Order, Ties},
         period::PeriodSelector,
-        rank::{Bar, RankChange, Row},
+        rank::{Bar, Header, RankChange, Row},
         tier::{Tier, TierCount, TierRule},
+        user::UserId,
     },
     ranking::{
         Rankings,
@@ -28,32 +32,35 @@ use crate::{
     store::{
         Store,
         index::StoredProfile,
-        period::{PeriodSource, RankingRef, ResolvedPeriod},
-        rank::{
-            Group, LocalPart, LocalRow, LocalRows, RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding,
-        },
+        period::{PeriodSource, ResolvedPeriod},
+        rank::{Group, LocalPart, LocalRow, LocalRows, State, StoredKey, StoredPlayer, StoredRow, StoredStanding},
     },
 };
 
-/// The ranking to read, with its board and period.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Open<'a> {
-    /// The instance.
+/// A period to read, with the source that answers.
+#[derive(Debug)]
+pub(crate) struct RankSource<'a> {
     pub(crate) rankings: &'a Rankings,
-    /// The board.
     pub(crate) board: &'a Board,
-    /// The period.
-    pub(crate) resolved: &'a ResolvedPeriod,
-    /// Its ranking.
-    pub(crate) ranking: RankingRef,
-    /// Whether one read serves many callers, as for a top list.
-    pub(crate) is_shared: bool,
+    pub(crate) resolved: Arc<ResolvedPeriod>,
+    origin: Origin,
 }
 
-/// The first players and chosen players at one version.
+/// Where the answer comes from.
+#[derive(Debug)]
+enum Origin {
+    /// The rank index of an open period.
+    Index(IndexView),
+    /// A statement on bucket tables or an archive. The permit limits concurrent statements.
+    Sql(PeriodSource, #[expect(dead_code, reason = "held until the statement ends")] Option<OwnedSemaphorePermit>),
+    /// The period has no scores.
+    Empty(State),
+}
+
+/// The first players and chosen players in one state.
 pub(crate) struct LiveState {
     /// State that all rows belong to.
-    pub(crate) state: RankingState,
+    pub(crate) state: State,
     /// The first players.
     pub(crate) rows: Vec<Row>,
     /// The chosen players, in the order of the request.
@@ -75,52 +82,91 @@ struct Found {
     index_rows: Vec<IndexRow>,
 }
 
-impl Open<'_> {
-    async fn access(&self) -> Result<Access> {
-        self.rankings.indexes.access(self.board.slug.as_str(), self.resolved, self.ranking, self.is_shared).await
+/// Passes the source of the period that `selector` means to `read`, again if it returns
+/// [`Error::Replaced`]. A shared read serves many callers, as for a top list.
+pub(crate) async fn read<'a, T, F: Future<Output = Result<T>>>(
+    rankings: &'a Rankings,
+    board: &'a Board,
+    selector: &PeriodSelector,
+    is_shared: bool,
+    read: impl Fn(RankSource<'a>) -> F,
+) -> Result<T> {
+    let read = &read;
+    period::read_current(rankings, board, selector, |resolved| async move {
+        read(RankSource::of(rankings, board, resolved, is_shared).await?).await
+    })
+    .await
+}
+
+impl<'a> RankSource<'a> {
+    /// Chooses the source that answers.
+    async fn of(rankings: &'a Rankings, board: &'a Board, resolved: Resolved, is_shared: bool) -> Result<Self> {
+        let (resolved, origin) = match resolved {
+            Resolved::Empty(resolved, state) => (resolved, Origin::Empty(state)),
+            Resolved::Players(resolved, source @ PeriodSource::Archive(_)) => (resolved, Origin::Sql(source, None)),
+            Resolved::Players(resolved, source @ PeriodSource::Live(ranking)) => {
+                match rankings.indexes.access(board.slug.as_str(), &resolved, ranking, is_shared).await? {
+                    Access::Index(view) => (resolved, Origin::Index(view)),
+                    Access::Sql(permit) => (resolved, Origin::Sql(source, permit)),
+                }
+            }
+        };
+        Ok(Self { rankings, board, resolved, origin })
     }
 
-    /// Applies all batches that were committed before this call; then SQL may answer.
-    pub(super) async fn applied(&self) -> Result<&Store> {
-        self.rankings.indexes.apply(self.ranking.board).await?;
-        Ok(&self.rankings.primary)
+    /// Creates the source of an index after a round.
+    pub(super) fn of_index(
+        rankings: &'a Rankings,
+        board: &'a Board,
+        resolved: Arc<ResolvedPeriod>,
+        view: IndexView,
+    ) -> Self {
+        Self { rankings, board, resolved, origin: Origin::Index(view) }
     }
 
-    /// Returns the state alone.
-    pub(crate) async fn state(&self) -> Result<Option<RankingState>> {
-        match self.access().await? {
-            Access::Index(view) => Ok(view.read(Loaded::state)),
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.ranking_state(self.resolved, self.ranking).await,
+    /// Returns the connections for a statement, once it covers all batches committed before this call.
+    pub(super) async fn store(&self, source: PeriodSource) -> Result<&'a Store> {
+        match source {
+            PeriodSource::Live(ranking) => self.rankings.applied(ranking).await,
+            PeriodSource::Archive(_) => Ok(&self.rankings.store),
+        }
+    }
+
+    /// Returns the header of an answer in this state.
+    pub(crate) fn header(&self, state: &State) -> Header {
+        state.header(&self.resolved)
+    }
+
+    pub(crate) async fn state(&self) -> Result<State> {
+        match &self.origin {
+            Origin::Index(view) => view.read(Loaded::state),
+            Origin::Sql(source, _) => self.store(*source).await?.state(&self.resolved, *source).await,
+            Origin::Empty(state) => Ok(state.clone()),
         }
     }
 
     /// Returns a page that starts at a position.
-    pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        match self.access().await? {
-            Access::Index(view) => self.rows(&view, limit, |_| from.max(1).unsigned_abs()).await,
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.page(self.resolved, self.ranking, from, limit).await,
+    pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<(State, Vec<StoredRow>)> {
+        match &self.origin {
+            Origin::Index(view) => self.rows(view, limit, |_| from.max(1).unsigned_abs()).await,
+            Origin::Sql(source, _) => self.store(*source).await?.page(&self.resolved, *source, from, limit).await,
+            Origin::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
 
     /// Returns the page that starts right below a key.
-    pub(crate) async fn page_after(
-        &self,
-        key: StoredKey,
-        limit: i32,
-    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        match self.access().await? {
-            Access::Index(view) => {
+    pub(crate) async fn page_after(&self, key: StoredKey, limit: i32) -> Result<(State, Vec<StoredRow>)> {
+        match &self.origin {
+            Origin::Index(view) => {
                 let key = key_of(key);
                 let below = |loaded: &Loaded| {
                     let above = loaded.index.count_above(&key);
                     above + 1 + u64::from(loaded.index.key(key.user_id) == Some(key))
                 };
-                self.rows(&view, limit, below).await
+                self.rows(view, limit, below).await
             }
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.page_after(self.resolved, self.ranking, key, limit).await,
+            Origin::Sql(source, _) => self.store(*source).await?.page_after(&self.resolved, *source, key, limit).await,
+            Origin::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
 
@@ -129,28 +175,24 @@ impl Open<'_> {
         view: &IndexView,
         limit: i32,
         from: impl FnOnce(&Loaded) -> u64,
-    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
+    ) -> Result<(State, Vec<StoredRow>)> {
         let limit = usize::try_from(limit).unwrap_or_default();
         let read = |loaded: &Loaded, revision| (loaded.state(revision), self.index_rows(loaded, from(loaded), limit));
-        let Some((state, index_rows)) = view.read(read) else { return Ok(None) };
+        let (state, index_rows) = view.read(read)?;
         let ids: Vec<u32> = index_rows.iter().map(|index_row| index_row.key.user_id).collect();
-        let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
+        let profiles = view.profiles(&ids).await?;
         let rows = index_rows.iter().zip(profiles).map(|(index_row, profile)| self.stored_row(index_row, profile));
-        Ok(Some((state, rows.collect())))
+        Ok((state, rows.collect()))
     }
 
-    /// Returns a part of the ranking of a group, whose ids are read during the round.
-    pub(crate) async fn local<'g>(
-        &self,
-        group: impl Future<Output = Result<&'g Group>>,
-        part: LocalPart,
-        limit: i32,
-    ) -> Result<Option<(RankingState, LocalRows)>> {
-        let (access, group) = tokio::try_join!(self.access(), group)?;
-        match access {
-            Access::Index(view) => self.local_from(&view, group, part, limit).await,
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.local(self.resolved, self.ranking, group, part, limit).await,
+    /// Returns a part of the ranking of a group.
+    pub(crate) async fn local(&self, group: &Group, part: LocalPart, limit: i32) -> Result<(State, LocalRows)> {
+        match &self.origin {
+            Origin::Index(view) => self.local_from(view, group, part, limit).await,
+            Origin::Sql(source, _) => {
+                self.store(*source).await?.local(&self.resolved, *source, group, part, limit).await
+            }
+            Origin::Empty(state) => Ok((state.clone(), LocalRows { players: 0, rows: Vec::new() })),
         }
     }
 
@@ -160,7 +202,7 @@ impl Open<'_> {
         group: &Group,
         part: LocalPart,
         limit: i32,
-    ) -> Result<Option<(RankingState, LocalRows)>> {
+    ) -> Result<(State, LocalRows)> {
         let limit = usize::try_from(limit).unwrap_or_default();
         let read = |loaded: &Loaded, revision| {
             let user_ids = group.user_ids.iter().filter_map(|&user_id| u32::try_from(user_id).ok());
@@ -178,95 +220,103 @@ impl Open<'_> {
             let found: Vec<_> = places(&keys, group, part, limit).filter_map(row).collect();
             (loaded.state(revision), keys.len() as u64, found)
         };
-        let Some((state, players, found)) = view.read(read) else { return Ok(None) };
+        let (state, players, found) = view.read(read)?;
         let user_ids: Vec<u32> = found.iter().map(|(.., index_row)| index_row.key.user_id).collect();
-        let Some(profiles) = view.profiles(&user_ids).await? else { return Ok(None) };
+        let profiles = view.profiles(&user_ids).await?;
         let rows = found.iter().zip(profiles).map(|((place, local_rank, index_row), profile)| LocalRow {
             place: *place,
             local_rank: *local_rank,
             stored: self.stored_row(index_row, profile),
         });
-        Ok(Some((state, LocalRows { players, rows: rows.collect() })))
+        Ok((state, LocalRows { players, rows: rows.collect() }))
     }
 
     /// Returns a player with up to `around` players above and below.
-    pub(crate) async fn standing(&self, user_id: &str, around: i32) -> Result<Option<(RankingState, StoredStanding)>> {
-        match self.access().await? {
-            Access::Index(view) => {
-                let Some(mut users) = view.find(&[user_id.to_owned()]).await? else { return Ok(None) };
-                let user = users.pop().flatten();
+    pub(crate) async fn standing(&self, user_id: &UserId, around: i32) -> Result<(State, StoredStanding)> {
+        match &self.origin {
+            Origin::Index(view) => {
+                let user = view.find(&[user_id.to_string()]).await?.pop().flatten();
                 let around = u64::try_from(around).unwrap_or_default();
                 let read = |loaded: &Loaded, revision| {
                     (loaded.state(revision), user.and_then(|user| self.find(loaded, user, around)))
                 };
-                let Some((state, found)) = view.read(read) else { return Ok(None) };
+                let (state, found) = view.read(read)?;
                 let Some(found) = found else {
-                    let standing = StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() };
-                    return Ok(Some((state, standing)));
+                    return Ok((state, StoredStanding::none(user.is_some())));
                 };
                 let ids: Vec<u32> = found.index_rows.iter().map(|index_row| index_row.key.user_id).collect();
-                let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
-                let rows = found.index_rows.iter().zip(profiles);
+                let rows = found.index_rows.iter().zip(view.profiles(&ids).await?);
                 let rows = rows
                     .map(|(index_row, profile)| self.row(index_row, profile.external_id, profile.name, profile.avatar));
-                Ok(standing_of(&found, rows.collect(), user_id).map(|standing| (state, standing)))
+                Ok((state, standing_of(&found, rows.collect(), user_id.as_str())?))
             }
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => crate::ranking::sql::standing(self, user_id, around).await,
+            Origin::Sql(PeriodSource::Live(ranking), _) => {
+                crate::ranking::sql::standing(self, *ranking, user_id.as_str(), around).await
+            }
+            Origin::Sql(PeriodSource::Archive(archive), _) => {
+                self.rankings.store.archive_standing(&self.resolved, *archive, user_id.as_str(), around).await
+            }
+            Origin::Empty(state) => {
+                let user = self.rankings.store.user(user_id.as_str()).await?;
+                Ok((state.clone(), StoredStanding::none(user.is_some())))
+            }
         }
     }
 
-    /// Returns a player of an index without neighbours. The player is `None` without an entry.
+    /// Returns a player of the index without neighbours. The player is `None` without an entry.
     pub(crate) fn standing_in(
         &self,
         view: &IndexView,
         user: u32,
         profile: &StoredProfile,
-    ) -> Option<(RankingState, Option<StoredStanding>)> {
+    ) -> Result<(State, Option<StoredStanding>)> {
         let (state, found) = view.read(|loaded, revision| (loaded.state(revision), self.find(loaded, user, 0)))?;
-        let Some(found) = found else { return Some((state, None)) };
+        let Some(found) = found else { return Ok((state, None)) };
         let row = |index_row: &IndexRow| {
             let StoredProfile { external_id, name, avatar, .. } = profile.clone();
             self.row(index_row, external_id, name, avatar)
         };
         let rows = found.index_rows.iter().map(row).collect();
-        Some((state, Some(standing_of(&found, rows, &profile.external_id)?)))
+        Ok((state, Some(standing_of(&found, rows, &profile.external_id)?)))
     }
 
     /// Returns chosen players, best first.
-    pub(crate) async fn chosen(&self, user_ids: &[String]) -> Result<Option<(RankingState, Vec<Row>)>> {
-        match self.access().await? {
-            Access::Index(view) => Ok(self.live_from(&view, 0, user_ids, 0).await?.map(|found| {
+    pub(crate) async fn chosen(&self, user_ids: &[String]) -> Result<(State, Vec<Row>)> {
+        match &self.origin {
+            Origin::Index(view) => {
+                let found = self.live_from(view, 0, user_ids, 0).await?;
                 let players = found.standings.into_iter().filter_map(|standing| standing.player);
                 let mut rows: Vec<Row> = players.map(|player| player.row).collect();
                 rows.sort_unstable_by_key(|row| row.position);
                 rows.dedup_by_key(|row| row.position);
-                (found.state, rows)
-            })),
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.chosen(self.resolved, self.ranking, user_ids).await,
+                Ok((found.state, rows))
+            }
+            Origin::Sql(source, _) => self.store(*source).await?.chosen(&self.resolved, *source, user_ids).await,
+            Origin::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
 
-    /// Returns the first `limit` players, and chosen players with up to `around` players above and
-    /// below, all at one version.
-    pub(crate) async fn live(&self, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
-        match self.access().await? {
-            Access::Index(view) => self.live_from(&view, limit, user_ids, around).await,
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => crate::ranking::sql::live(self, limit, user_ids, around).await,
+    /// Returns the first `limit` players of an open period, and chosen players with up to `around`
+    /// players above and below, all at one version.
+    pub(crate) async fn live(&self, limit: u32, user_ids: &[String], around: u32) -> Result<LiveState> {
+        match &self.origin {
+            Origin::Index(view) => self.live_from(view, limit, user_ids, around).await,
+            Origin::Sql(PeriodSource::Live(ranking), _) => {
+                crate::ranking::sql::live(self, *ranking, limit, user_ids, around).await
+            }
+            Origin::Sql(PeriodSource::Archive(_), _) => {
+                Err(Error::Internal("an archive is not read as an open period".to_owned()))
+            }
+            Origin::Empty(state) => {
+                let standings = user_ids.iter().map(|_| StoredStanding::none(false)).collect();
+                Ok(LiveState { state: state.clone(), rows: Vec::new(), standings })
+            }
         }
     }
 
-    async fn live_from(
-        &self,
-        view: &IndexView,
-        limit: u32,
-        user_ids: &[String],
-        around: u32,
-    ) -> Result<Option<LiveState>> {
-        let mut looked_up_at = view.read(|loaded, _| loaded.version.clone());
-        let Some(mut users) = view.find(user_ids).await? else { return Ok(None) };
+    async fn live_from(&self, view: &IndexView, limit: u32, user_ids: &[String], around: u32) -> Result<LiveState> {
+        let mut looked_up_at = view.read(|loaded, _| loaded.version.clone()).ok();
+        let mut users = view.find(user_ids).await?;
         let (state, first, found) = loop {
             let read = |loaded: &Loaded, revision| {
                 let first = self.index_rows(loaded, 1, limit as usize);
@@ -274,13 +324,13 @@ impl Open<'_> {
                     users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
                 (loaded.version.clone(), (loaded.state(revision), first, found))
             };
-            let Some((version, answer)) = view.read(read) else { return Ok(None) };
+            let (version, answer) = view.read(read)?;
             // A player who was unknown at this version or later has no entry at it.
             if users.iter().all(Option::is_some) || looked_up_at.as_ref() == Some(&version) {
                 break answer;
             }
             looked_up_at = Some(version);
-            let Some(again) = view.find(user_ids).await? else { return Ok(None) };
+            let again = view.find(user_ids).await?;
             if again == users {
                 break answer;
             }
@@ -290,10 +340,10 @@ impl Open<'_> {
         let mut ids: Vec<u32> = index_rows.map(|index_row| index_row.key.user_id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
+        let profiles = view.profiles(&ids).await?;
         // Otherwise the names may be newer than the revision that the state tells.
-        if view.read(|_, revision| revision) != Some(state.revision) {
-            return Ok(None);
+        if view.read(|_, revision| revision)? != state.revision {
+            return Err(Error::Replaced);
         }
         let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
         let rows = |index_rows: &[IndexRow]| -> Vec<Row> {
@@ -305,49 +355,53 @@ impl Open<'_> {
         };
         let standings = found.iter().zip(users.iter().zip(user_ids)).map(|(found, (user, user_id))| match found {
             Some(found) => standing_of(found, rows(&found.index_rows), user_id),
-            None => Some(StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() }),
+            None => Ok(StoredStanding::none(user.is_some())),
         });
-        let Some(standings) = standings.collect() else { return Ok(None) };
-        Ok(Some(LiveState { state, rows: rows(&first), standings }))
+        Ok(LiveState { standings: standings.collect::<Result<_>>()?, state, rows: rows(&first) })
     }
 
     /// Returns the rank that a new player with this score would have: behind equals, except where
     /// ranks are shared.
-    pub(crate) async fn newcomer(&self, score: i64) -> Result<Option<(RankingState, u64)>> {
-        match self.access().await? {
-            Access::Index(view) => Ok(view.read(|loaded, revision| {
+    pub(crate) async fn newcomer(&self, score: i64) -> Result<(State, u64)> {
+        match &self.origin {
+            Origin::Index(view) => view.read(|loaded, revision| {
                 let key = rank_key(score, self.board.order);
                 let above = match self.board.ties {
                     Ties::Shared => loaded.index.count_better(key),
                     Ties::First | Ties::Tiebreak => loaded.index.count_at_least(key),
                 };
                 (loaded.state(revision), above + 1)
-            })),
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.newcomer(self.resolved, self.ranking, score).await,
+            }),
+            Origin::Sql(source, _) => self.store(*source).await?.newcomer(&self.resolved, *source, score).await,
+            Origin::Empty(state) => Ok((state.clone(), 1)),
         }
     }
 
     /// Returns percentiles and histogram.
-    pub(crate) async fn distribution(&self) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
-        match self.access().await? {
-            Access::Index(view) => Ok(view.read(|loaded, revision| {
+    pub(crate) async fn distribution(&self) -> Result<(State, (Vec<(u8, i64)>, Vec<Bar>))> {
+        match &self.origin {
+            Origin::Index(view) => view.read(|loaded, revision| {
                 let order = self.board.order;
                 (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
-            })),
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.distribution(self.resolved, self.ranking).await,
+            }),
+            Origin::Sql(source, _) => self.store(*source).await?.distribution(&self.resolved, *source).await,
+            Origin::Empty(state) => Ok((state.clone(), (Vec::new(), Vec::new()))),
         }
     }
 
-    /// Returns the players of each tier of the board.
-    pub(crate) async fn tiers(&self) -> Result<Option<(RankingState, Vec<TierCount>)>> {
-        match self.access().await? {
-            Access::Index(view) => {
-                Ok(view.read(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board))))
+    /// Returns the players of each tier of the board or, if the period is closed, of the period.
+    pub(crate) async fn tiers(&self) -> Result<(State, Vec<TierCount>)> {
+        let tiers = &self.board.tiers;
+        match &self.origin {
+            Origin::Index(view) => {
+                view.read(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board)))
             }
-            Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.applied().await?.tiers(self.resolved, self.ranking, &self.board.tiers).await,
+            Origin::Sql(source, _) => self.store(*source).await?.tiers(&self.resolved, *source, tiers).await,
+            Origin::Empty(state) => {
+                let none =
+                    |tier: &Tier| TierCount { tier: tier.name().to_owned(), rule: tier.rule().to_string(), players: 0 };
+                Ok((state.clone(), tiers.iter().map(none).collect()))
+            }
         }
     }
 
@@ -450,7 +504,7 @@ pub(crate) async fn rank_changes(
     }
     let change = |standing: &&Standing| {
         let user_id = u32::try_from(standing.user_id).ok()?;
-        views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board, user_id, standing.was))
+        views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board, user_id, standing.was)).ok()
     };
     match standings.iter().map(change).collect() {
         Some(changes) => Ok(changes),
@@ -499,11 +553,12 @@ fn change(loaded: &Loaded, board: &Board, user_id: u32, was: Option<(i64, i64)>)
     }
 }
 
-/// Builds the standing of a player found as `user_id`. `None` if the user was erased during the
-/// read.
-fn standing_of(found: &Found, rows: Vec<Row>, user_id: &str) -> Option<StoredStanding> {
-    let row = rows.iter().find(|row| row.position == found.position).filter(|row| row.user_id == user_id)?.clone();
-    Some(StoredStanding { user_exists: true, player: Some(StoredPlayer { row, worse: found.worse }), rows })
+/// Builds the standing of a player found as `user_id`. [`Error::Replaced`] if the user was erased
+/// during the read.
+fn standing_of(found: &Found, rows: Vec<Row>, user_id: &str) -> Result<StoredStanding> {
+    let row = rows.iter().find(|row| row.position == found.position).filter(|row| row.user_id == user_id);
+    let row = row.ok_or(Error::Replaced)?.clone();
+    Ok(StoredStanding { user_exists: true, player: Some(StoredPlayer { row, worse: found.worse }), rows })
 }
 
 /// Returns the score at each tenth percentile, worst to best, as `percentile_disc` does.
