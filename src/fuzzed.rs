@@ -8,12 +8,10 @@ use serde::Serialize;
 use crate::{
     Result,
     access::key_cache,
-    http::{
-        api::{
-            event::{parse_batch, parse_event},
-            user::PutUser,
-        },
-        extract::body,
+    http::api::{
+        body,
+        event::{parse_batch, parse_event},
+        user::PutUser,
     },
     import::{EventFile, ImportedEvent, ImportedLine, Progress},
     model::{board::Board, file_format::FileFormat, metadata::Metadata},

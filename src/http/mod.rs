@@ -7,26 +7,25 @@
 //! scores comes earlier, so that an overloaded instance refuses them at once; it is checked again
 //! before the write.
 
-pub(crate) mod api;
-mod embed;
-pub(crate) mod extract;
-mod live;
-pub(crate) mod metrics;
-mod operation;
-mod ops;
-mod page;
-pub(crate) mod pages;
+// Rooms from the lowest to the highest. None imports from a higher one, or from this file.
 pub(crate) mod server;
 
+pub(crate) mod auth;
+
+pub(crate) mod api;
+
+pub(crate) mod pages;
+
 pub use api::openapi::openapi;
-pub use server::{access_log::LogRequests, address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate};
+pub use server::{
+    Settings, access_log::LogRequests, address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate,
+};
 
 pub(crate) use api::top::render as render_top;
 
 use std::{
     future::ready,
     net::{SocketAddr, TcpListener},
-    num::NonZero,
     rc::Rc,
     sync::Arc,
     time::Duration,
@@ -53,26 +52,27 @@ use crate::{
     Error, Resource, Result,
     http::{
         api::{
-            board, classic, distribution, docs, endpoint::Endpoint, export, friend, health, history, key, list,
-            newcomer, period, progress, quarantine, season, standing, standings, submit, tier, transaction,
-            transactions, user,
+            board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, period,
+            progress, quarantine, season, standing, standings, submit, tier, transaction, transactions, user,
         },
+        pages::{embed, ops, site},
         server::{
+            Api,
             activity::{Activity, Allowed},
             address,
             body_memory::BodyMemory,
             broken_body, chunks,
             connection::Watched,
-            cors, observe,
+            cors,
+            endpoint::Endpoint,
+            observe,
             rate::{self, Rates},
-            slots::Slots,
+            slots::{DownloadSlots, Slots},
             tls::{self, Stream},
             version,
         },
     },
     instance::Instance,
-    model::board::{BoardSlug, Reading},
-    ranking::Rankings,
     telemetry,
 };
 
@@ -89,120 +89,6 @@ const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum head of a request, in bytes: the limit of actix.
 const HEAD_MAX_BYTES: usize = 131_072;
-
-/// Settings of the HTTP layer.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Worker threads.
-    pub workers: usize,
-    /// Maximum request body, in bytes.
-    pub body_limit_bytes: usize,
-    /// Maximum bytes of all request bodies at a time. Calls that need no key have a quarter of it
-    /// in addition.
-    pub bodies_limit_bytes: usize,
-    /// The board behind `/v1/scores`.
-    pub default_board: BoardSlug,
-    /// How long a shutdown waits for running requests.
-    pub stop_within: Duration,
-    /// Maximum concurrent client connections.
-    pub connections: usize,
-    /// Maximum concurrent subscribers to live updates.
-    pub subscribers: usize,
-    /// Maximum concurrent subscribers from one address, if limited.
-    pub address_subscribers: Option<NonZero<usize>>,
-    /// Time without a message after which a subscriber gets a heartbeat.
-    pub heartbeat: Duration,
-    /// Whether avatars may have http URLs.
-    pub allows_http_avatars: bool,
-    /// Readers of the profiles that do not say.
-    pub profiles: Reading,
-    /// Timeout for receiving a request's head, receiving its body, and sending 32 KiB of the
-    /// response.
-    pub client_timeout: Duration,
-    /// Rate limit of a key, if any.
-    pub key_rate: Option<Rate>,
-    /// Rate limit of an address for requests without a key, if any.
-    pub address_rate: Option<Rate>,
-    /// Proxies whose statements about the client's address are trusted.
-    pub trusted_proxies: Vec<TrustedProxy>,
-    /// Origins whose pages may read responses.
-    pub cors_origins: Vec<Origin>,
-    /// Origins whose pages may embed boards in frames.
-    pub frame_origins: Vec<Origin>,
-    /// Origins from which pages load avatars.
-    pub avatar_origins: Vec<Origin>,
-    /// Requests that are logged.
-    pub log_requests: LogRequests,
-    /// TLS certificate. With it clients must use TLS, without it connections are unencrypted.
-    pub certificate: Option<Arc<Certificate>>,
-}
-
-impl Settings {
-    /// Default maximum request body: 1 MiB, ample for 1,000 events.
-    pub const DEFAULT_BODY_LIMIT_BYTES: usize = 1024 * 1024;
-    /// Default maximum of concurrent subscribers. It leaves connections for other requests.
-    pub const DEFAULT_SUBSCRIBERS: usize = 8_000;
-    /// Default maximum bytes of all request bodies: 64 of maximum size.
-    pub const DEFAULT_BODIES_LIMIT_BYTES: usize = 64 * 1024 * 1024;
-
-    /// Returns the default settings, with one worker and no rate limits.
-    #[must_use]
-    pub fn new(default_board: BoardSlug) -> Self {
-        Self {
-            workers: 1,
-            body_limit_bytes: Self::DEFAULT_BODY_LIMIT_BYTES,
-            bodies_limit_bytes: Self::DEFAULT_BODIES_LIMIT_BYTES,
-            default_board,
-            connections: 10_000,
-            subscribers: Self::DEFAULT_SUBSCRIBERS,
-            address_subscribers: None,
-            heartbeat: Duration::from_secs(15),
-            allows_http_avatars: false,
-            profiles: Reading::Public,
-            client_timeout: Duration::from_secs(10),
-            key_rate: None,
-            address_rate: None,
-            trusted_proxies: Vec::new(),
-            cors_origins: Vec::new(),
-            frame_origins: Vec::new(),
-            avatar_origins: Vec::new(),
-            log_requests: LogRequests::All,
-            certificate: None,
-            stop_within: Duration::from_secs(20),
-        }
-    }
-}
-
-/// State shared by all handlers.
-#[derive(Debug)]
-pub(crate) struct Api {
-    instance: Arc<Instance>,
-    settings: Settings,
-    rates: Arc<Rates>,
-    /// Memory for bodies of requests with a key.
-    bodies: BodyMemory,
-    /// Memory for bodies of calls that need no key.
-    open_bodies: BodyMemory,
-    files: export::DownloadSlots,
-    subscribers: Arc<Slots>,
-    /// Cancelled at shutdown, to end streams that would not end on their own.
-    ending: CancellationToken,
-}
-
-impl Api {
-    /// Returns the server for a read. It contains the writes that the caller names in
-    /// `Centile-Min-Version`.
-    ///
-    /// Returns [`Error::Invalid`] for a malformed header.
-    pub(crate) async fn reads(&self, request: &HttpRequest) -> Result<&Arc<Rankings>> {
-        let wanted = version::wanted(request)?;
-        let (rankings, lag) = self.instance.reads.containing(&wanted).await;
-        if let Some(lag) = lag {
-            version::note_lag(request, lag);
-        }
-        Ok(rankings)
-    }
-}
 
 /// Returns the paths of the API. The first match handles a request. The most frequent paths come
 /// first, because routes are tried in order.
@@ -257,17 +143,17 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Registers every path, and the 404 response for all others.
 fn routes(config: &mut web::ServiceConfig) {
-    let is_page = fn_guard(|context| page::is_page(context.head().uri.path()));
+    let is_page = fn_guard(|context| site::is_page(context.head().uri.path()));
     let pages = web::scope("").guard(is_page).configure(|config| {
-        register(config, page::endpoints().into_iter().chain(ops::endpoints()).chain(embed::endpoints()));
+        register(config, site::endpoints().into_iter().chain(ops::endpoints()).chain(embed::endpoints()));
     });
     let api = web::scope("").configure(|config| {
-        let assets = embed::assets().into_iter().chain(page::assets());
+        let assets = embed::assets().into_iter().chain(site::assets());
         register(config, endpoints().into_iter().chain(docs::endpoints()).chain(ops::redirects()).chain(assets));
     });
     config
-        .service(pages.wrap(from_fn(rate::limit)).wrap(from_fn(page::explain)))
-        .service(api.wrap(from_fn(rate::limit)));
+        .service(pages.wrap(from_fn(auth::rate::limit)).wrap(from_fn(site::explain)))
+        .service(api.wrap(from_fn(auth::rate::limit)));
 }
 
 /// Registers these paths, and a 404 for all others.
@@ -361,7 +247,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     }
     let bodies = BodyMemory::new(settings.bodies_limit_bytes);
     let open_bodies = BodyMemory::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
-    let files = export::DownloadSlots::new();
+    let files = DownloadSlots::new();
     let subscribers = Slots::new("subscribers", settings.subscribers, settings.address_subscribers);
     let ending = CancellationToken::new();
 
@@ -431,7 +317,7 @@ mod tests {
         test,
     };
 
-    use crate::http::api::problem;
+    use crate::http::server::problem;
 
     use super::*;
 

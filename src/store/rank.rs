@@ -569,11 +569,11 @@ impl Store {
     ) -> Result<(State, LocalRows)> {
         let (from, key, around) = part.parameters(group);
         let (rank_key, tie_key) = (key.map(|key| key.rank_key), key.map(|key| key.tie_key));
-        let (user_ids, internal_id) = (group.user_ids.as_slice(), key.map(|key| key.internal_id));
+        let (user_ids, user_key) = (group.user_ids.as_slice(), key.map(|key| -key.internal_id));
         let rows = |players: i64, rows| LocalRows { players: players.unsigned_abs(), rows };
         read!(&self.readers, resolved, source, |row| rows(row.local_players, row.rows.0),
-            "sql/queries/local.sql", user_ids, from, rank_key, tie_key, internal_id.map(|id| -id), around, limit;
-            "sql/queries/archive_local.sql", user_ids, from, rank_key, tie_key, internal_id, around, limit)
+            "sql/queries/local.sql", user_ids, from, rank_key, tie_key, user_key, around, limit;
+            "sql/queries/archive_local.sql", user_ids, from, rank_key, tie_key, user_key, around, limit)
     }
 
     /// Returns the rank that a new player with this score would have.

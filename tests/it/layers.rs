@@ -1,7 +1,8 @@
-//! `src/lib.rs` lists the layers from the lowest to the highest. No module imports from a higher
-//! layer.
+//! `src/lib.rs` lists the layers from the lowest to the highest, and `src/http/mod.rs` the rooms of
+//! HTTP. No module imports from a higher one.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -28,30 +29,47 @@ fn identifier(text: &str) -> String {
     text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
-/// Returns the top-level modules that a file names: `crate::a::…` and `crate::{a::…, b}`.
-fn imports(code: &str) -> Vec<String> {
+/// Returns the paths that a file names after `crate::`, such as `[a, b]` for `crate::{a::b}`.
+fn paths(code: &str) -> Vec<Vec<String>> {
+    code.split("crate::").skip(1).flat_map(|mut rest| tree(&mut rest)).collect()
+}
+
+/// Removes a path, or a group of paths, from the beginning of `text`.
+fn tree(text: &mut &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    for rest in code.split("crate::").skip(1) {
-        let Some(group) = rest.strip_prefix('{') else {
-            found.push(identifier(rest));
-            continue;
-        };
-        let (mut depth, mut is_next) = (0, true);
-        for (at, c) in group.char_indices() {
-            if depth == 0 && is_next && !c.is_whitespace() && c != '}' {
-                found.push(identifier(&group[at..]));
-                is_next = false;
-            }
-            match c {
-                '{' => depth += 1,
-                '}' if depth == 0 => break,
-                '}' => depth -= 1,
-                ',' if depth == 0 => is_next = true,
-                _ => {}
-            }
+    if let Some(rest) = text.trim_start().strip_prefix('{') {
+        *text = rest.trim_start();
+        while !text.is_empty() && !text.starts_with('}') {
+            found.extend(tree(text));
+            // Also skips `as name` and the star of `a::*`.
+            *text = text.trim_start_matches(|c| c != ',' && c != '}').trim_start_matches(',').trim_start();
         }
+        *text = text.strip_prefix('}').unwrap_or(text);
+        return found;
     }
-    found
+    let name = identifier(text);
+    *text = &text.trim_start()[name.len()..];
+    match text.strip_prefix("::") {
+        Some(rest) => {
+            *text = rest;
+            let within = |mut path: Vec<String>| {
+                path.insert(0, name.clone());
+                path
+            };
+            tree(text).into_iter().map(within).collect()
+        }
+        None => vec![vec![name]],
+    }
+}
+
+/// Returns the modules that a file declares.
+fn declared(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    let module = |line: &str| {
+        let line = line.strip_prefix("pub ").or(line.strip_prefix("pub(crate) ")).unwrap_or(line);
+        line.strip_prefix("mod ").filter(|rest| rest.ends_with(';')).map(identifier)
+    };
+    text.lines().filter_map(module).collect()
 }
 
 /// Returns the imports of higher layers, as `file imports layer`.
@@ -63,18 +81,14 @@ fn upward(layers: &[String], layer: &str, file: &str, code: &str) -> Vec<String>
         // Any other re-export could come from any layer.
         None => !["Code", "Error", "Resource", "Result"].contains(&name.as_str()),
     };
-    imports(code).into_iter().filter(is_wrong).map(|name| format!("{file} imports {name}")).collect()
+    let names: BTreeSet<String> = paths(code).into_iter().map(|path| path[0].clone()).collect();
+    names.into_iter().filter(is_wrong).map(|name| format!("{file} imports {name}")).collect()
 }
 
 #[test]
 fn no_module_imports_from_a_higher_layer() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let declared = fs::read_to_string(root.join("lib.rs")).unwrap();
-    let layers: Vec<String> = declared
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")))
-        .map(identifier)
-        .collect();
+    let layers = declared(&root.join("lib.rs"));
     let mut files = Vec::new();
     sources(&root, &mut files);
     assert!(files.len() > 100 && layers.len() > 10, "{layers:?}");
@@ -93,6 +107,38 @@ fn no_module_imports_from_a_higher_layer() {
         wrong.extend(upward(&layers, layer, &file, &code));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns what a file of a room imports from a higher room, or from `src/http/mod.rs` itself.
+fn above(rooms: &[String], room: &str, code: &str) -> BTreeSet<String> {
+    let level = |name: &str| rooms.iter().position(|room| room == name);
+    let of_http = paths(code).into_iter().filter(|path| path[0] == "http");
+    let names = of_http.map(|path| path.get(1).cloned().unwrap_or_default());
+    names.filter(|name| level(name).is_none_or(|other| other > level(room).unwrap())).collect()
+}
+
+#[test]
+fn no_room_imports_from_a_higher_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/http");
+    let rooms = declared(&root.join("mod.rs"));
+    assert_eq!(rooms, ["server", "auth", "api", "pages"]);
+    for room in &rooms {
+        let mut files = Vec::new();
+        sources(&root.join(room), &mut files);
+        assert!(files.len() > 2, "{room}");
+        for path in files {
+            let file = path.strip_prefix(&root).unwrap().to_str().unwrap();
+            let code = code(&fs::read_to_string(&path).unwrap());
+            assert_eq!(above(&rooms, room, &code), BTreeSet::new(), "imports of {file}");
+            let depth = file.trim_end_matches("/mod.rs").matches('/').count();
+            assert!(!code.contains(&"super::".repeat(depth + 1)), "{file} leaves its room by `super::`");
+        }
+    }
+    let found = |text: &str| above(&rooms, "auth", &code(text)).into_iter().collect::<Vec<_>>();
+    assert_eq!(found("use crate::{http::{auth::caller, server::{Api, rate}}, model::{api::x}};"), [""; 0]);
+    assert_eq!(found("use crate::{Error, http::{pages::ops as o, server}};"), ["pages"]);
+    assert_eq!(found("crate::http::api::reply::read()"), ["api"]);
+    assert_eq!(found("use crate::http::serve;"), ["serve"]);
 }
 
 /// Frameworks, and the only layers that may name them.

@@ -1,5 +1,6 @@
 //! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
 
+pub(crate) mod first_layout;
 pub(crate) mod request;
 
 use std::collections::BTreeSet;
@@ -16,19 +17,19 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Result, boards,
     http::{
-        Api,
         api::{
             board::request::{CreateBoard, TagText, UpdateBoard},
+            body,
             combination::CombinationResponse,
-            problem::{ListProblems, ReadProblems, WriteProblems},
-            reply,
-        },
-        extract::{
-            body, caller,
             path::BoardPath,
             query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
+            reply,
         },
-        server::rate,
+        auth::{caller, rate},
+        server::{
+            Api,
+            problem::{ListProblems, ReadProblems, WriteProblems},
+        },
     },
     model::{
         board::{

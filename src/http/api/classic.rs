@@ -12,16 +12,20 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Result, boards,
     http::{
-        Api,
         api::{
+            body,
             event::{EventRequest, parse_event, parse_events},
             list::limit,
-            problem::{ReadProblems, WriteProblems},
-            reply,
+            path::UserPath,
+            query, reply,
             submit::{BatchResponse, QuarantinedResponse, response, write_many, write_one},
         },
-        extract::{body, caller, path::UserPath, query},
-        server::version,
+        auth::caller,
+        server::{
+            Api,
+            problem::{ReadProblems, WriteProblems},
+            version,
+        },
     },
     model::{
         board::PeriodKind,

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    http::extract::{body::Integer, query::PeriodText},
+    http::api::{body::Integer, query::PeriodText},
     model::combination::{Aggregate, Combination, CombinationChange, Join, NewCombination, RefreshRule, Source},
 };
 

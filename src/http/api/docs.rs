@@ -16,7 +16,10 @@ use utoipa_swagger_ui::Config;
 
 use crate::{
     Error, Resource, Result,
-    http::api::{endpoint::Endpoint, openapi::openapi, problem::TooManyProblem},
+    http::{
+        api::openapi::openapi,
+        server::{endpoint::Endpoint, problem::TooManyProblem},
+    },
 };
 
 /// Path of the OpenAPI document.

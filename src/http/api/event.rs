@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    http::extract::{
+    http::api::{
         body::{self, Integer},
         path::{UserIdText, board_slug},
     },

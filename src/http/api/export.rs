@@ -1,6 +1,6 @@
 //! `/v1/boards/{board}/scores.csv` and `.ndjson`: a whole period as a file.
 
-use std::{net::IpAddr, num::NonZero, rc::Rc, sync::Arc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -16,56 +16,22 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Result,
     http::{
-        Api,
-        api::problem::ReadProblems,
-        extract::{
-            caller,
+        api::{
             path::BoardPath,
             query::{self, PeriodText, SegmentText},
         },
+        auth::caller,
         server::{
+            Api,
             activity::{Activity, Answering},
             address,
-            slots::{Slot, Slots},
+            problem::ReadProblems,
+            slots::Slot,
         },
     },
     model::file_format::FileFormat,
     ranking::export::{self, Export},
-    telemetry,
 };
-
-/// Maximum concurrent downloads of an instance: in total, per network, and in addition for requests
-/// with a key. Each download holds a database connection and a snapshot.
-const OPEN_SLOTS: usize = 4;
-const SLOTS_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
-const KEYED_SLOTS: usize = 2;
-
-/// Slots for downloads.
-#[derive(Debug)]
-pub(crate) struct DownloadSlots {
-    open: Arc<Slots>,
-    keyed: Arc<Slots>,
-}
-
-impl DownloadSlots {
-    /// Creates free slots.
-    pub(crate) fn new() -> Self {
-        Self {
-            open: Slots::new("downloads", OPEN_SLOTS, SLOTS_OF_NETWORK),
-            keyed: Slots::new("downloads", KEYED_SLOTS, None),
-        }
-    }
-
-    /// Takes a slot. [`Error::Unavailable`] or [`Error::TooMany`] if none is free. The key is
-    /// checked only if the open slots are taken.
-    async fn take(&self, network: Option<IpAddr>, has_key: impl Future<Output = bool>) -> Result<Slot> {
-        let taken = match self.open.take(network) {
-            Err(_) if has_key.await => self.keyed.take(network),
-            taken => taken,
-        };
-        taken.inspect_err(|_| telemetry::count_refused("downloads"))
-    }
-}
 
 /// Timeout of a download. Ten million players take a minute or two; the rest is for slow
 /// connections. After it the connection is aborted, so that no client mistakes a part for the whole

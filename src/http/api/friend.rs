@@ -11,15 +11,16 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Result, friends,
     http::{
-        Api,
         api::{
-            problem::{ActProblems, ReadProblems, WriteProblems},
-            reply,
-        },
-        extract::{
-            body, caller,
+            body,
             path::{FriendPath, UserIdText, UserPath},
             query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
+            reply,
+        },
+        auth::caller,
+        server::{
+            Api,
+            problem::{ActProblems, ReadProblems, WriteProblems},
         },
     },
     model::{

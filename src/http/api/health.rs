@@ -16,9 +16,8 @@ use utoipa::ToSchema;
 use crate::{
     Result,
     http::{
-        Api,
-        api::{problem::UnavailableProblem, reply},
-        metrics,
+        api::{metrics, reply},
+        server::{Api, problem::UnavailableProblem},
     },
 };
 

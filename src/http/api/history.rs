@@ -8,13 +8,12 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Resource, Result,
     http::{
-        Api,
-        api::{problem::ReadProblems, reply},
-        extract::{
-            caller,
+        api::{
             path::{BoardPath, UserPath},
-            query,
+            query, reply,
         },
+        auth::caller,
+        server::{Api, problem::ReadProblems},
     },
     model::{metadata::Metadata, score::HistoryRow},
     scoring,

@@ -13,16 +13,17 @@ use crate::{
     Error, Result,
     access::key,
     http::{
-        Api,
         api::{
-            problem::{ActProblems, AdminListProblems, WriteProblems},
-            reply,
-        },
-        extract::{
-            body, caller,
+            body,
             idempotency::{self, IdempotencyHeader},
             path::KeyPath,
             query::{self, ListQuery},
+            reply,
+        },
+        auth::caller,
+        server::{
+            Api,
+            problem::{ActProblems, AdminListProblems, WriteProblems},
         },
     },
     model::{

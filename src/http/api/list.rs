@@ -12,16 +12,17 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Result,
     http::{
-        Api,
         api::{
-            problem::{QueryProblems, ReadProblems},
+            body,
+            path::{BoardPath, UserIdText},
+            query::{self, PeriodText, SegmentText},
             ranking::{RankingResponse, RowResponse, with_text},
             reply, top,
         },
-        extract::{
-            body, caller,
-            path::{BoardPath, UserIdText},
-            query::{self, PeriodText, SegmentText},
+        auth::caller,
+        server::{
+            Api,
+            problem::{QueryProblems, ReadProblems},
         },
     },
     model::{

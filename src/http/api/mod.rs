@@ -1,32 +1,35 @@
-//! Resources of the API, a file for each.
+//! Resources of the API, a file for each, and the parts of a request that they read.
 
 pub(crate) mod board;
+pub(crate) mod body;
 pub(crate) mod classic;
 mod combination;
 pub(crate) mod distribution;
 pub(crate) mod docs;
-pub(crate) mod endpoint;
 pub(crate) mod event;
 pub(crate) mod export;
 pub(crate) mod friend;
 pub(crate) mod health;
 pub(crate) mod history;
+pub(crate) mod idempotency;
 pub(crate) mod key;
 pub(crate) mod list;
+pub(crate) mod live;
+pub(crate) mod metrics;
 mod names;
 pub(crate) mod newcomer;
 pub(crate) mod openapi;
+pub(crate) mod path;
 pub(crate) mod period;
-pub(crate) mod problem;
 pub(crate) mod progress;
 pub(crate) mod quarantine;
+pub(crate) mod query;
 pub(crate) mod ranking;
 pub(crate) mod reply;
 pub(crate) mod season;
 pub(crate) mod standing;
 pub(crate) mod standings;
 pub(crate) mod submit;
-pub(crate) mod text;
 pub(crate) mod tier;
 pub(crate) mod timestamp;
 pub(crate) mod top;

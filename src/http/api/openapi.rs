@@ -13,14 +13,13 @@ use crate::http::{
     api::{
         board, classic, distribution, docs,
         export::{self, FileRowResponse},
-        friend, health, history, key, list, newcomer, period,
-        problem::{self, Problem},
-        progress, quarantine, season, standing, standings, submit, tier, transaction,
+        friend, health, history, key, list, live, newcomer, period, progress, quarantine, season, standing, standings,
+        submit, tier, transaction,
         transactions::{self, CursorResponse, TransactionResponse},
         user,
         webhook::{self, PeriodClosedMessage},
     },
-    live,
+    server::problem::{self, Problem},
 };
 use crate::model::{board::PeriodKind, quarantine::State};
 

@@ -8,13 +8,13 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Result,
     http::{
-        Api,
-        api::{problem::ReadProblems, reply},
-        extract::{
-            caller,
+        api::{
             path::BoardPath,
             query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
+            reply,
         },
+        auth::caller,
+        server::{Api, problem::ReadProblems},
     },
     model::{
         board::PeriodKind,

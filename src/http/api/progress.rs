@@ -8,13 +8,13 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Result,
     http::{
-        Api,
-        api::{period::PeriodResponse, problem::ReadProblems, reply},
-        extract::{
-            caller,
+        api::{
             path::{BoardPath, UserPath},
-            query,
+            period::PeriodResponse,
+            query, reply,
         },
+        auth::caller,
+        server::{Api, problem::ReadProblems},
     },
     model::period::{PeriodSelector, Progress},
     ranking::{period, read},

@@ -14,18 +14,17 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Result,
     http::{
-        Api,
         api::{
-            problem::{ReadProblems, WriteProblems},
-            reply,
+            path::{BoardPath, QuarantinePath},
+            query, reply,
             user::ActRequest,
         },
-        extract::{
-            caller,
-            path::{BoardPath, QuarantinePath},
-            query,
+        auth::caller,
+        server::{
+            Api,
+            problem::{ReadProblems, WriteProblems},
+            version,
         },
-        server::version,
     },
     model::{
         act::Act,

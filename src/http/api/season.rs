@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use crate::{
     Error, Result,
     http::{
-        Api,
-        api::{period::PeriodResponse, problem::WriteProblems, reply},
-        extract::{body, caller, path::BoardPath, query},
+        api::{body, path::BoardPath, period::PeriodResponse, query, reply},
+        auth::caller,
+        server::{Api, problem::WriteProblems},
     },
     model::{period::Period, season::Edge},
     periods::season,

@@ -10,19 +10,19 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Result,
     http::{
-        Api,
         api::{
-            problem::{ReadProblems, WriteProblems},
+            path::{BoardPath, UserPath},
+            query::{self, PeriodText, SegmentText},
             ranking::{RankingResponse, RowResponse, with_text},
             reply,
             user::ActRequest,
         },
-        extract::{
-            caller,
-            path::{BoardPath, UserPath},
-            query::{self, PeriodText, SegmentText},
+        auth::caller,
+        server::{
+            Api,
+            problem::{ReadProblems, WriteProblems},
+            version,
         },
-        server::version,
     },
     model::{board::Board, rank::Standing},
     ranking::{metadata, period, read},

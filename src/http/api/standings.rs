@@ -7,19 +7,18 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Resource, Result, boards,
     http::{
-        Api,
         api::{
             board::request::TagText,
-            problem::{Problem, ReadProblems},
+            path::UserPath,
+            query::{self, PeriodText, SegmentText},
             ranking::{RankingResponse, RowResponse},
             reply,
         },
-        extract::{
-            caller,
-            path::UserPath,
-            query::{self, PeriodText, SegmentText},
+        auth::{caller, rate},
+        server::{
+            Api,
+            problem::{Problem, ReadProblems},
         },
-        server::rate,
     },
     model::{
         board::Board,

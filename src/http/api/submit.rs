@@ -16,14 +16,18 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Code, Error, Result, boards,
     http::{
-        Api,
         api::{
+            body,
             event::{BatchRequest, BoardsBatchRequest, EventRequest, parse_batch, parse_boards_batch, parse_event},
-            problem::{Problem, WriteProblems},
-            reply,
+            path::BoardPath,
+            query, reply,
         },
-        extract::{body, caller, path::BoardPath, query},
-        server::version,
+        auth::caller,
+        server::{
+            Api,
+            problem::{Problem, WriteProblems},
+            version,
+        },
     },
     instance::Instance,
     model::{

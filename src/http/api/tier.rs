@@ -7,13 +7,14 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Result,
     http::{
-        Api,
-        api::{problem::ReadProblems, ranking::RankingResponse, reply},
-        extract::{
-            caller,
+        api::{
             path::BoardPath,
             query::{self, PeriodText, SegmentText},
+            ranking::RankingResponse,
+            reply,
         },
+        auth::caller,
+        server::{Api, problem::ReadProblems},
     },
     model::{board::Board, rank::TierCounts, tier::TierCount},
     ranking::read,

@@ -8,14 +8,13 @@ use actix_web::{
 use crate::{
     Result,
     http::{
-        Api,
-        api::{problem::WriteProblems, reply, user::ActRequest},
-        extract::{
-            caller,
+        api::{
             path::{BoardPath, TransactionPath},
-            query,
+            query, reply,
+            user::ActRequest,
         },
-        server::version,
+        auth::caller,
+        server::{Api, problem::WriteProblems, version},
     },
     scoring,
 };

@@ -16,10 +16,9 @@ use crate::{
     Error, Result,
     delivery::transactions::{Reader, Start},
     http::{
-        Api,
-        api::{export::FileResponse, problem::ActProblems},
-        extract::{caller, path::BoardPath, query},
-        server::activity::Activity,
+        api::{export::FileResponse, path::BoardPath, query},
+        auth::caller,
+        server::{Api, activity::Activity, problem::ActProblems},
     },
     model::{metadata::Metadata, score::Transaction},
     telemetry,

@@ -13,16 +13,16 @@ use utoipa::ToSchema;
 use crate::{
     Error, Result,
     http::{
-        Api,
         api::{
-            problem::{ActProblems, ReadProblems, WriteProblems},
-            reply,
-        },
-        extract::{
-            body, caller,
+            body,
             idempotency::{self, IdempotencyHeader},
             path::UserPath,
-            query,
+            query, reply,
+        },
+        auth::caller,
+        server::{
+            Api,
+            problem::{ActProblems, ReadProblems, WriteProblems},
         },
     },
     model::{

@@ -15,7 +15,9 @@ mod number;
 pub(crate) mod ops;
 pub(crate) mod problem;
 mod progress;
+pub(crate) mod site;
 pub(crate) mod table;
+pub(crate) mod text;
 
 use std::{sync::Arc, time::Duration};
 

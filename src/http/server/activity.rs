@@ -49,7 +49,7 @@ pub(super) enum Phase {
     Head(Instant),
     /// Waits for the first byte of a request.
     Idle(Instant),
-    /// Waits for the service. A body has a separate timeout (see [`crate::http::extract::body`]).
+    /// Waits for the service. A body has a separate timeout (see [`crate::http::api::body`]).
     Response,
     /// Waits for the client to read that it was too slow.
     Linger(Instant),

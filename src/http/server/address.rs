@@ -11,7 +11,7 @@ use actix_web::{
 };
 use ipnet::IpNet;
 
-use crate::{Error, Result, http::Api};
+use crate::{Error, Result, http::server::Api};
 
 /// A network whose proxies are trusted to name the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use actix_web::{
     web::Data,
 };
 
-use crate::{Result, http::Api};
+use crate::{Result, http::server::Api};
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 

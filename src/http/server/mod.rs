@@ -1,4 +1,4 @@
-//! Connections: TLS, timeouts, limits, addresses.
+//! Connections and requests as such: TLS, timeouts, limits, addresses, errors, and the shared state.
 
 pub(crate) mod access_log;
 pub(crate) mod activity;
@@ -8,9 +8,14 @@ pub(crate) mod broken_body;
 pub(crate) mod chunks;
 pub(crate) mod connection;
 pub(crate) mod cors;
+pub(crate) mod endpoint;
 pub(crate) mod observe;
+pub(crate) mod problem;
 pub(crate) mod rate;
 pub(crate) mod slots;
-pub(crate) mod subscriber;
+mod state;
 pub(crate) mod tls;
 pub(crate) mod version;
+
+pub(crate) use state::Api;
+pub use state::Settings;

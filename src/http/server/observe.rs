@@ -18,14 +18,11 @@ use rand::RngExt as _;
 use tracing::Span;
 
 use crate::{
-    http::{
+    http::server::{
         Api,
-        api::endpoint,
-        server::{
-            access_log::{Line, LogRequests},
-            activity::Activity,
-            address,
-        },
+        access_log::{Line, LogRequests},
+        activity::Activity,
+        address, endpoint,
     },
     telemetry,
 };

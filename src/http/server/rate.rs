@@ -4,35 +4,18 @@ use std::{
     hash::{BuildHasher as _, Hash, RandomState},
     net::IpAddr,
     num::NonZero,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use actix_web::{
-    Error, HttpMessage as _, HttpRequest, ResponseError as _,
-    body::{EitherBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
-    http::header::{HeaderMap, HeaderName},
-    middleware::Next,
-    web::Data,
-};
+use actix_web::http::header::{HeaderMap, HeaderName};
 use governor::{
     DefaultKeyedRateLimiter, InsufficientCapacity, Quota, RateLimiter,
     clock::{Clock as _, DefaultClock},
     middleware::StateInformationMiddleware,
 };
 
-use crate::{
-    access::key_cache::{self, CachedKey, Known},
-    http::{
-        Api,
-        extract::caller::{self, CheckedKey},
-        server::address,
-    },
-};
+use crate::http::server::address;
 
 /// Burst size, remaining requests, and seconds until the full burst is available again.
 pub(crate) const HEADERS: [HeaderName; 3] = [
@@ -40,12 +23,6 @@ pub(crate) const HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("ratelimit-remaining"),
     HeaderName::from_static("ratelimit-reset"),
 ];
-
-/// Number of boards that a request may read and still count once.
-const BOARDS_PER_REQUEST: usize = 10;
-
-/// Paths for operators, which have no limit.
-const EXEMPT: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Interval between two removals of callers whose whole burst is available.
 pub(crate) const FORGOTTEN_EVERY: Duration = Duration::from_secs(1);
@@ -108,13 +85,13 @@ pub(crate) struct Rates {
 
 /// The remaining allowance of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Allowance {
-    limit: u32,
+pub(crate) struct Allowance {
+    pub(crate) limit: u32,
     remaining: u32,
     /// Time until the whole burst is available.
     reset: Duration,
     /// Time until the next request, if this one is refused.
-    wait: Option<Duration>,
+    pub(crate) wait: Option<Duration>,
 }
 
 impl Rates {
@@ -136,16 +113,16 @@ impl Rates {
         self.are_shared.store(addresses > MOST_ADDRESSES, Ordering::Relaxed);
     }
 
-    fn of_key(&self, id: &str) -> Option<Counted> {
+    pub(crate) fn of_key(&self, id: &str) -> Option<Counted> {
         self.charge(Payer::Key(id.to_owned()), NonZero::<u32>::MIN)
     }
 
-    fn of_address(&self, address: IpAddr) -> Option<Counted> {
+    pub(crate) fn of_address(&self, address: IpAddr) -> Option<Counted> {
         self.charge(Payer::Address(address), NonZero::<u32>::MIN)
     }
 
     /// Counts `requests` for `payer`.
-    fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Counted> {
+    pub(crate) fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Counted> {
         let allowance = match &payer {
             Payer::Key(id) => self.count(self.keys.as_ref()?, id, requests),
             Payer::Address(address) => self.spend(Budget::Requests, *address, requests)?,
@@ -154,7 +131,7 @@ impl Rates {
     }
 
     /// Whether `address` may look up a key although it has made too many requests.
-    fn may_look_up(&self, address: IpAddr) -> bool {
+    pub(crate) fn may_look_up(&self, address: IpAddr) -> bool {
         self.spend(Budget::KeyLookups, address, NonZero::<u32>::MIN).is_none_or(|allowance| allowance.wait.is_none())
     }
 
@@ -213,7 +190,7 @@ fn whole_seconds(time: Duration) -> u64 {
 }
 
 impl Allowance {
-    fn write(self, headers: &mut HeaderMap) {
+    pub(crate) fn write(self, headers: &mut HeaderMap) {
         let values = [self.limit.into(), self.remaining.into(), whole_seconds(self.reset)];
         for (name, value) in HEADERS.into_iter().zip(values) {
             headers.insert(name, value.into());
@@ -223,19 +200,19 @@ impl Allowance {
 
 /// The caller that a request counts for.
 #[derive(Debug, Clone)]
-enum Payer {
+pub(crate) enum Payer {
     Key(String),
     Address(IpAddr),
 }
 
 #[derive(Debug)]
-struct Counted {
-    payer: Payer,
-    allowance: Allowance,
+pub(crate) struct Counted {
+    pub(crate) payer: Payer,
+    pub(crate) allowance: Allowance,
 }
 
 impl Counted {
-    fn refusal(&self) -> Option<crate::Error> {
+    pub(crate) fn refusal(&self) -> Option<crate::Error> {
         let retry_after = self.allowance.wait?;
         let whose = match &self.payer {
             Payer::Key(id) => format!("key {id}"),
@@ -247,81 +224,6 @@ impl Counted {
             retry_after,
         })
     }
-}
-
-/// The caller that a request has counted for, and the caller's burst.
-#[derive(Clone)]
-struct Charged {
-    payer: Payer,
-    burst: u32,
-}
-
-/// Refuses the requests of a caller that has made too many, and adds the rate limit headers.
-pub(crate) async fn limit(
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    let counted = counted(&request).await;
-    if let Some(counted) = &counted {
-        request.extensions_mut().insert(Charged { payer: counted.payer.clone(), burst: counted.allowance.limit });
-    }
-    let refusal =
-        counted.as_ref().and_then(Counted::refusal).or_else(|| caller::authorization(request.request()).err());
-    let mut response = match refusal {
-        Some(error) => request.into_response(error.error_response()).map_into_right_body(),
-        None => next.call(request).await?.map_into_left_body(),
-    };
-    // `charge` may have counted the request again.
-    let last = response.request().extensions_mut().remove().or(counted);
-    if let Some(counted) = last {
-        counted.allowance.write(response.headers_mut());
-    }
-    Ok(response)
-}
-
-/// Counts a request that reads this many boards once for each ten of them, but at most for a burst.
-/// [`crate::Error::TooMany`] when the caller has made too many requests for that.
-pub(crate) fn charge(request: &HttpRequest, boards: usize) -> crate::Result<()> {
-    let charged = request.extensions().get::<Charged>().cloned();
-    let (Some(Charged { payer, burst }), Some(api)) = (charged, request.app_data::<Data<Api>>()) else { return Ok(()) };
-    let more = u32::try_from(boards.saturating_sub(1) / BOARDS_PER_REQUEST).unwrap_or(u32::MAX);
-    // The request has already counted once.
-    let Some(more) = NonZero::new(more.min(burst.saturating_sub(1))) else { return Ok(()) };
-    let Some(counted) = api.rates.charge(payer, more) else { return Ok(()) };
-    let refusal = counted.refusal();
-    request.extensions_mut().insert(counted);
-    refusal.map_or(Ok(()), Err)
-}
-
-/// Counts a request. A request with a key that this instance knows counts for the key, from any
-/// address. All other requests count for their address, including those with a key that must first
-/// be looked up.
-async fn counted(request: &ServiceRequest) -> Option<Counted> {
-    let api = request.app_data::<Data<Api>>()?;
-    if EXEMPT.contains(&request.path()) {
-        return None;
-    }
-    let authorization = caller::authorization(request.request()).ok().flatten();
-    let authorization = authorization.as_deref();
-    let known = key_cache::known(&api.instance.keys, authorization);
-    if let Known::Works(known) = known {
-        return of_known(api, request, &known);
-    }
-    let address = address::of(api, request.request())?;
-    let counted = api.rates.of_address(address);
-    if matches!(known, Known::Unknown)
-        && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())
-        && api.rates.may_look_up(address)
-        && let Ok(known) = key_cache::find(&api.instance.keys, authorization).await
-    {
-        return of_known(api, request, &known);
-    }
-    counted
-}
-
-fn of_known(api: &Api, request: &ServiceRequest, known: &Arc<CachedKey>) -> Option<Counted> {
-    request.extensions_mut().insert(CheckedKey::new(known));
-    api.rates.of_key(&known.key.id)
 }
 
 #[cfg(test)]

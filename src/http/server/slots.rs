@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{Code, Error, Result};
+use crate::{Code, Error, Result, telemetry};
 
 /// Retry delay of a refused request, because the end of the other requests is unknown.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -92,6 +92,39 @@ impl Drop for Slot {
                 of_network.remove();
             }
         }
+    }
+}
+
+/// Maximum concurrent downloads of an instance: in total, per network, and in addition for requests
+/// with a key. Each download holds a database connection and a snapshot.
+const OPEN_SLOTS: usize = 4;
+const SLOTS_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
+const KEYED_SLOTS: usize = 2;
+
+/// Slots for downloads.
+#[derive(Debug)]
+pub(crate) struct DownloadSlots {
+    open: Arc<Slots>,
+    keyed: Arc<Slots>,
+}
+
+impl DownloadSlots {
+    /// Creates free slots.
+    pub(crate) fn new() -> Self {
+        Self {
+            open: Slots::new("downloads", OPEN_SLOTS, SLOTS_OF_NETWORK),
+            keyed: Slots::new("downloads", KEYED_SLOTS, None),
+        }
+    }
+
+    /// Takes a slot. [`Error::Unavailable`] or [`Error::TooMany`] if none is free. The key is
+    /// checked only if the open slots are taken.
+    pub(crate) async fn take(&self, network: Option<IpAddr>, has_key: impl Future<Output = bool>) -> Result<Slot> {
+        let taken = match self.open.take(network) {
+            Err(_) if has_key.await => self.keyed.take(network),
+            taken => taken,
+        };
+        taken.inspect_err(|_| telemetry::count_refused("downloads"))
     }
 }
 

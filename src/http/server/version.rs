@@ -17,7 +17,7 @@ use actix_web::{
 
 use crate::{
     Result,
-    http::Api,
+    http::server::Api,
     model::{batches::BoardBatches, board::Board},
 };
 

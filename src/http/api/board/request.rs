@@ -11,12 +11,10 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    http::{
-        api::combination::{ChangeCombination, CreateCombination},
-        extract::{
-            body::{self, Integer},
-            first_layout::{FirstLayoutObject, FirstLayoutRequest},
-        },
+    http::api::{
+        board::first_layout::{FirstLayoutObject, FirstLayoutRequest},
+        body::{self, Integer},
+        combination::{ChangeCombination, CreateCombination},
     },
     model::{
         board::{

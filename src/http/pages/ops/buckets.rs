@@ -3,12 +3,10 @@
 use maud::{Markup, html};
 
 use crate::{
-    http::{
-        operation::Stored,
-        pages::{
-            figure::decimal,
-            number::{count, grouped, number},
-        },
+    http::pages::{
+        figure::decimal,
+        number::{count, grouped, number},
+        ops::operation::Stored,
     },
     maintenance::rebalance::UNIT_MIN,
     model::operation::BucketStatus,

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Resource, Result, boards,
-    http::api::endpoint,
+    http::server::endpoint,
     instance::Instance,
     model::{
         board::{Board, BoardSlug},
@@ -174,7 +174,7 @@ mod tests {
     use actix_web::{App, HttpResponse, http::StatusCode, test};
 
     use super::*;
-    use crate::http::api::endpoint::Endpoint;
+    use crate::http::server::endpoint::Endpoint;
 
     /// Responds with the user id of the path.
     async fn echo(request: HttpRequest) -> Result<HttpResponse> {

@@ -1,6 +1,7 @@
 //! `/v1/boards/{board}/live`: follows a ranking live, as Server-Sent Events.
 
 pub(crate) mod events;
+pub(crate) mod subscriber;
 
 use std::collections::HashSet;
 
@@ -22,19 +23,15 @@ use crate::{
     Code, Error, Result,
     delivery::live::{self, Interest, Overtaking, Rendering},
     http::{
-        Api,
         api::{
             list::LIMIT_DEFAULT,
-            problem::ReadProblems,
-            ranking::{RankingResponse, RowResponse},
-        },
-        extract::{
-            caller,
+            live::{events::EventWriter, subscriber::Subscriber},
             path::{BoardPath, UserIdText},
             query::{self, PeriodText, SegmentText},
+            ranking::{RankingResponse, RowResponse},
         },
-        live::events::EventWriter,
-        server::{address, subscriber::Subscriber},
+        auth::caller,
+        server::{Api, address, problem::ReadProblems},
     },
     model::{
         board::Board,

@@ -13,7 +13,7 @@ use crate::{
     Code, Error, Resource, Result,
     access::key_cache::{self, CachedKey},
     boards,
-    http::{Api, ops},
+    http::server::Api,
     instance::Instance,
     model::{
         act::Actor,
@@ -23,6 +23,9 @@ use crate::{
     },
     users,
 };
+
+/// Path at which a browser may send the key as a password.
+pub(crate) const PASSWORD_PATH: &str = "/ops/";
 
 /// Age of a key check after which the key is checked again once the body has arrived.
 ///
@@ -97,7 +100,7 @@ pub(crate) fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>
 /// ignore passwords: browsers resend them automatically, even for requests that another site's page
 /// makes.
 pub(crate) fn as_sent<'a>(path: &str, text: &'a str) -> Cow<'a, str> {
-    let password = (path == ops::PATH).then(|| password(text)).flatten();
+    let password = (path == PASSWORD_PATH).then(|| password(text)).flatten();
     password.map_or(Cow::Borrowed(text), |password| Cow::Owned(format!("Bearer {password}")))
 }
 

@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result,
-    http::extract::body::refusal,
+    http::api::body::refusal,
     model::{period::PeriodSelector, tag::Tag},
 };
 

@@ -3,9 +3,10 @@
 use actix_web::HttpRequest;
 use utoipa::IntoParams;
 
-use crate::{Error, Result, model::idempotency::IdempotencyKey};
-
-pub(crate) use crate::model::idempotency::HEADER;
+use crate::{
+    Error, Result,
+    model::idempotency::{HEADER, IdempotencyKey},
+};
 
 /// Makes a repeated request harmless.
 #[derive(Debug, IntoParams)]
@@ -24,11 +25,6 @@ pub(crate) struct IdempotencyHeader {
         example = "5f0c1b7e-2f0e-4a55-9a76-0c4c6b1e3f1d"
     )]
     idempotency_key: Option<String>,
-}
-
-/// The error for a call that would ignore the header.
-pub(crate) fn refusal() -> Error {
-    Error::invalid(HEADER, "this call does not support it")
 }
 
 /// Returns the idempotency key of `request`, if it has one.

@@ -21,9 +21,8 @@ use tokio::time::timeout;
 use crate::{
     Error, Result,
     http::{
-        Api, Settings,
-        extract::caller::{self, CheckedKey},
-        server::{activity::Activity, address, body_memory::Reservation},
+        auth::caller::{self, CheckedKey},
+        server::{Api, Settings, activity::Activity, address, body_memory::Reservation},
     },
     model::{
         board::DEFAULT_POINTS_BOUND,

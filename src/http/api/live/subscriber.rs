@@ -19,9 +19,9 @@ use crate::{
     access::key_cache,
     delivery::live::Subscription,
     http::{
-        Api,
-        live::events::{EventWriter, Next},
+        api::live::events::{EventWriter, Next},
         server::{
+            Api,
             activity::{Activity, Streaming},
             slots::Slot,
         },

@@ -18,21 +18,23 @@ use serde::Deserialize;
 use crate::{
     Code, Error, Resource, Result, boards,
     http::{
-        Api,
-        api::{endpoint::Endpoint, problem::Problem, text, top as top_body},
-        embed,
-        extract::{caller, path::BoardPath, query},
-        ops,
+        api::{path::BoardPath, query, top as top_body},
+        auth::{
+            caller::{self, PASSWORD_PATH},
+            rate,
+        },
         pages::{
             RankingView, Rows,
             asset::Asset,
             board::{BoardPage, PlayerShown, PlayersFound, page as board_page},
+            embed,
             home::{BoardSummary, page as home_page},
             link::{Among, FRIENDS_MAX, Link},
             problem::page as problem_page,
             table::Before,
+            text,
         },
-        server::{cors::Origin, rate},
+        server::{Api, cors::Origin, endpoint::Endpoint, problem::Problem},
     },
     model::{
         board::{Board, BoardSlug, PeriodKind},
@@ -52,13 +54,13 @@ use crate::{
 
 /// Content security policy of a page: its own style sheet, script and images, and requests to this
 /// service.
-pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+pub(crate) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
 
 /// Sources of images in [`POLICY`].
 const IMAGES: &str = "img-src 'self'";
 
-pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 /// Cache policy of a file whose name changes with its content: browsers may keep it for a year.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
@@ -89,11 +91,11 @@ const SNAPSHOTS_MAX: u64 = 60;
 /// Path of the pages that other sites show in a frame.
 const FRAMES: &str = "/embed/";
 
-pub(super) fn endpoints() -> [Endpoint; 2] {
+pub(crate) fn endpoints() -> [Endpoint; 2] {
     [Endpoint::new("/").get(home), Endpoint::new("/boards/{board}").get(show)]
 }
 
-pub(super) fn assets() -> [Endpoint; 1] {
+pub(crate) fn assets() -> [Endpoint; 1] {
     [Endpoint::new("/assets/{file}").get(asset)]
 }
 
@@ -260,7 +262,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
 
 /// Finds a board that the caller may read. A browser cannot send a key, so the error for other
 /// boards says why they have no page.
-pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
+pub(crate) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     caller::readable(api, request, slug).await.map_err(|error| match error {
         Error::Unauthorized { .. } => {
             Error::unauthorized(Code::KeyRequired, "this board has no page: it can only be read with a key")
@@ -270,7 +272,7 @@ pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -
 }
 
 /// Returns the selector of the period and segment that a page was requested for.
-pub(super) fn selector(board: &Board, period: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
+pub(crate) fn selector(board: &Board, period: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
     let whole = match period {
         None => PeriodSelector::Current(first_kind(board)),
         period => query::selector(period)?,
@@ -288,7 +290,7 @@ fn first_kind(board: &Board) -> PeriodKind {
 
 /// Reads rows from a position. The first rows come from the cache of tops, which works while the
 /// database cannot be reached.
-pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
+pub(crate) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
     if from == 1 {
         let top = top::top(api.instance.reads.current(), board, selector, limit, top_body::render).await?;
         return Ok(Rows { page: top.page, stale_for: top.stale_for });
@@ -404,12 +406,12 @@ fn answer(request: &HttpRequest, page: Markup, avatar_origins: &[Origin]) -> Htt
 }
 
 /// Returns whether responses at this path are pages, also for errors.
-pub(super) fn is_page(path: &str) -> bool {
-    path == "/" || ["/boards", FRAMES, ops::PATH].iter().any(|prefix| path.starts_with(prefix))
+pub(crate) fn is_page(path: &str) -> bool {
+    path == "/" || ["/boards", FRAMES, PASSWORD_PATH].iter().any(|prefix| path.starts_with(prefix))
 }
 
 /// Replaces a problem document by a page, for paths where [`is_page`] holds.
-pub(super) async fn explain(
+pub(crate) async fn explain(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {

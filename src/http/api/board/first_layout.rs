@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::{http::extract::body::Integer, model::board::FirstLayout};
+use crate::{http::api::body::Integer, model::board::FirstLayout};
 
 /// Bounds of a ranking's first score ranges.
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use actix_web::{
     web,
 };
 
-use crate::http::{api::problem, extract::idempotency};
+use crate::{Error, http::server::problem, model::idempotency::HEADER};
 
 /// Path of an endpoint, with its variables.
 struct Route(&'static str);
@@ -65,9 +65,9 @@ impl Endpoint {
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        let has_key = |context: &GuardContext<'_>| context.head().headers().contains_key(idempotency::HEADER);
+        let has_key = |context: &GuardContext<'_>| context.head().headers().contains_key(HEADER);
         let guard = guard::All(guard::Method(method.clone())).and(guard::fn_guard(has_key));
-        self = self.route(guard, || ready(idempotency::refusal().error_response()));
+        self = self.route(guard, || ready(Error::invalid(HEADER, "this call does not support it").error_response()));
         self.on_idempotent(method, handler)
     }
 
