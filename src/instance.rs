@@ -28,9 +28,6 @@ use crate::{
     telemetry::{self, recent},
 };
 
-/// Bytes of the in-process cache that replaces Redis.
-const CACHE_BYTES: u64 = 64 << 20;
-
 /// How long one successful connection counts as proof that PostgreSQL accepts connections.
 const CONNECTED_FOR: Duration = Duration::from_secs(2);
 
@@ -42,7 +39,7 @@ const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
 pub struct Readiness {
     /// Whether the database's schema is newer than this program's.
     pub has_newer_schema: bool,
-    /// Whether the cache answers. An in-process cache always does.
+    /// Whether Redis answers, or is not used.
     pub cache_is_reachable: bool,
 }
 
@@ -83,7 +80,7 @@ impl Instance {
         let (background, master_keys) = (Background::default(), settings.master_keys.clone());
         let cache = match &settings.redis_url {
             Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix, &background)?,
-            None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
+            None => Cache::none(),
         };
         let boards = Arc::new(Boards::new(store.clone(), settings.pool_wait));
         let rankings = |read| {
@@ -162,7 +159,7 @@ impl Instance {
         }
         let read = async || {
             let connects = self.connects.read((), || self.store.try_connect());
-            let cache_is_reachable = async { Ok(self.cache.is_reachable().await) };
+            let cache_is_reachable = async { Ok(self.cache.answers().await != Some(false)) };
             let (has_newer_schema, cache_is_reachable, ()) =
                 tokio::try_join!(self.store.has_newer_schema(), cache_is_reachable, connects)?;
             Ok(Readiness { has_newer_schema, cache_is_reachable })

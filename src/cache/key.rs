@@ -37,11 +37,6 @@ pub enum CacheKey {
         /// The board's size of frozen tops.
         size: u32,
     },
-    /// A user's profile: `user:{user_id}`, for 300 s. The value contains the profile revision.
-    User {
-        /// The caller's id of the user.
-        user_id: String,
-    },
 }
 
 impl CacheKey {
@@ -51,7 +46,6 @@ impl CacheKey {
             Self::Counts { .. } => "counts",
             Self::Top { .. } => "top",
             Self::Closed { .. } => "closed",
-            Self::User { .. } => "user",
         }
     }
 
@@ -60,7 +54,6 @@ impl CacheKey {
     pub fn lifetime(&self) -> Duration {
         match self {
             Self::Counts { .. } | Self::Top { .. } => Duration::from_mins(1),
-            Self::User { .. } => Duration::from_mins(5),
             Self::Closed { .. } => Duration::from_hours(24),
         }
     }
@@ -79,12 +72,6 @@ pub(super) fn closed_pattern(prefix: &str, period: i64) -> String {
     format!("{pattern}:closed:*:{period}:*")
 }
 
-/// Returns whether a key below `prefix` is a [`CacheKey::Closed`] of this period.
-pub(super) fn is_of_closed(key: &str, prefix: &str, period: i64) -> bool {
-    let parts = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(":closed:"));
-    parts.and_then(|parts| parts.split(':').nth(1)).is_some_and(|found| found == period.to_string())
-}
-
 impl fmt::Display for CacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -93,7 +80,6 @@ impl fmt::Display for CacheKey {
             Self::Closed { epoch, period, revision, size } => {
                 write!(f, "closed:{epoch}:{period}:{revision}:top:{size}")
             }
-            Self::User { user_id } => write!(f, "user:{user_id}"),
         }
     }
 }
@@ -109,7 +95,6 @@ mod tests {
             (CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() }, "bucket_counts:3:7-1-5.12", 60),
             (CacheKey::Top { epoch: epoch(), ranking: 3, size: 100 }, "top:7-1-5:3:100", 60),
             (CacheKey::Closed { epoch: epoch(), period: 4, revision: 2, size: 10 }, "closed:7-1-5:4:2:top:10", 86_400),
-            (CacheKey::User { user_id: "a b:c".to_owned() }, "user:a b:c", 300),
         ];
         for (key, text, seconds) in cases {
             assert_eq!(key.to_string(), text);

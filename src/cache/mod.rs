@@ -1,8 +1,8 @@
 //! The cache of an instance: values that may be missing at any moment, but are never wrong.
 //!
 //! Besides `queue`, it is the only caller of Redis. No call returns an error: a failed read is
-//! a miss, and a failed write stores nothing. Without Redis the values stay in this process, within a
-//! bound in bytes.
+//! a miss, and a failed write stores nothing. Without Redis nothing is stored: each instance keeps what
+//! it has read.
 
 mod frame;
 mod key;
@@ -16,10 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
 };
-
-use moka::Expiry;
 
 use crate::{Result, background::Background, cache::remote::Remote, telemetry};
 
@@ -27,31 +24,15 @@ use crate::{Result, background::Background, cache::remote::Remote, telemetry};
 /// Centile.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Approximate bytes of an in-process entry besides key and value.
-const ENTRY_OVERHEAD: usize = 128;
-
-/// A cache in Redis or in this process. Clones share it.
+/// A cache in Redis, or none. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Cache(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     prefix: String,
-    backend: Backend,
+    remote: Option<Arc<Remote>>,
     counters: Counters,
-}
-
-#[derive(Debug)]
-enum Backend {
-    InProcess(moka::sync::Cache<String, Entry>),
-    Redis(Arc<Remote>),
-}
-
-/// A value of the in-process cache.
-#[derive(Debug, Clone)]
-struct Entry {
-    value: Arc<[u8]>,
-    lifetime: Duration,
 }
 
 /// Reasons why a call failed.
@@ -109,17 +90,9 @@ struct Counters {
 }
 
 impl Cache {
-    /// Creates a cache in this process of about `capacity_bytes`. It evicts the least used values.
-    #[must_use]
-    pub fn in_process(prefix: impl Into<String>, capacity_bytes: u64) -> Self {
-        let entries = moka::sync::Cache::builder()
-            .max_capacity(capacity_bytes)
-            .weigher(|key: &String, entry: &Entry| {
-                u32::try_from(key.len() + entry.value.len() + ENTRY_OVERHEAD).unwrap_or(u32::MAX)
-            })
-            .expire_after(Lifetimes)
-            .build();
-        Self::new(prefix.into(), Backend::InProcess(entries))
+    /// Creates a cache that stores nothing.
+    pub(crate) fn none() -> Self {
+        Self(Arc::new(Inner { prefix: String::new(), remote: None, counters: Counters::default() }))
     }
 
     /// Creates a cache in the Redis at `url`, which may be unreachable at any time. Call it within a
@@ -136,23 +109,18 @@ impl Cache {
     ) -> Result<Self> {
         let prefix = prefix.into();
         let remote = Remote::new(url, authorities, prefix.clone(), background.clone())?;
-        Ok(Self::new(prefix, Backend::Redis(remote)))
-    }
-
-    fn new(prefix: String, backend: Backend) -> Self {
-        Self(Arc::new(Inner { prefix, backend, counters: Counters::default() }))
+        Ok(Self(Arc::new(Inner { prefix, remote: Some(remote), counters: Counters::default() })))
     }
 
     /// Returns the value of `key`, or `None` after a miss or failure. Takes at most 50 ms.
     pub async fn get(&self, key: &CacheKey) -> Option<Vec<u8>> {
+        let remote = self.0.remote.as_ref()?;
         let counters = &self.0.counters;
         let full_key = self.full_key(key);
-        let found = match &self.0.backend {
-            Backend::InProcess(entries) => Ok(entries.get(&full_key).map(|entry| entry.value.to_vec())),
-            Backend::Redis(remote) => remote.get(&full_key).await.and_then(|bytes| {
-                bytes.map(|bytes| frame::unwrap(&full_key, bytes).ok_or(Failure::Mismatch)).transpose()
-            }),
-        };
+        let found = remote
+            .get(&full_key)
+            .await
+            .and_then(|bytes| bytes.map(|bytes| frame::unwrap(&full_key, bytes).ok_or(Failure::Mismatch)).transpose());
         let found = found.unwrap_or_else(|failure| {
             counters.add_failure(failure);
             None
@@ -163,84 +131,55 @@ impl Cache {
     }
 
     /// Stores `value` under `key` for the key's lifetime, if possible. Takes at most 50 ms.
-    pub async fn put(&self, key: &CacheKey, value: Vec<u8>) {
-        let counters = &self.0.counters;
-        match self.store(key, value).await {
-            Ok(()) => add(&counters.puts),
-            Err(failure) => counters.add_failure(failure),
+    pub async fn put(&self, key: &CacheKey, value: &[u8]) {
+        let Some(remote) = &self.0.remote else { return };
+        let full_key = self.full_key(key);
+        let frame = frame::wrap(&full_key, value);
+        let stored = if frame.len() > MAX_BYTES {
+            Err(Failure::TooLong)
+        } else {
+            remote.put(&full_key, &frame, key.lifetime()).await
+        };
+        match stored {
+            Ok(()) => add(&self.0.counters.puts),
+            Err(failure) => self.0.counters.add_failure(failure),
         }
     }
 
     /// Removes all values of these closed periods, of all revisions. Returns `false` if Redis did
     /// not answer.
     pub(crate) async fn forget_closed(&self, periods: &[i64]) -> bool {
-        let prefix = &self.0.prefix;
-        match &self.0.backend {
-            Backend::InProcess(entries) => {
-                let matching = entries.iter().map(|(key, _)| key);
-                let matching =
-                    matching.filter(|key| periods.iter().any(|period| key::is_of_closed(key, prefix, *period)));
-                matching.for_each(|key| entries.invalidate(&*key));
-                true
-            }
-            Backend::Redis(remote) => {
-                for period in periods {
-                    if remote.remove(&key::closed_pattern(prefix, *period)).await.is_err() {
-                        return false;
-                    }
-                }
-                true
+        let Some(remote) = &self.0.remote else { return true };
+        for period in periods {
+            if remote.remove(&key::closed_pattern(&self.0.prefix, *period)).await.is_err() {
+                return false;
             }
         }
+        true
     }
 
-    async fn store(&self, key: &CacheKey, value: Vec<u8>) -> Result<(), Failure> {
-        let full_key = self.full_key(key);
-        let frame = frame::wrap(&full_key, &value);
-        if frame.len() > MAX_BYTES {
-            return Err(Failure::TooLong);
-        }
-        let lifetime = key.lifetime();
-        match &self.0.backend {
-            Backend::InProcess(entries) => {
-                entries.insert(full_key, Entry { value: value.into(), lifetime });
-                Ok(())
-            }
-            Backend::Redis(remote) => remote.put(&full_key, &frame, lifetime).await,
-        }
-    }
-
-    /// Returns whether the cache is reachable now.
+    /// Returns whether Redis answers now; `None` without Redis.
     ///
     /// Use it for a warning at startup and for the status that operators see, never to refuse a
     /// request.
-    pub async fn is_reachable(&self) -> bool {
-        match &self.0.backend {
-            Backend::InProcess(_) => true,
-            Backend::Redis(remote) => remote.answers().await,
+    pub async fn answers(&self) -> Option<bool> {
+        match &self.0.remote {
+            Some(remote) => Some(remote.answers().await),
+            None => None,
         }
     }
 
     /// Waits until Redis is connected, or an attempt to connect has failed: three seconds at most.
     pub async fn connected(&self) {
-        if let Backend::Redis(remote) = &self.0.backend {
+        if let Some(remote) = &self.0.remote {
             remote.checked().await;
         }
-    }
-
-    /// Returns whether Redis is used.
-    #[must_use]
-    pub fn is_shared(&self) -> bool {
-        matches!(&self.0.backend, Backend::Redis(_))
     }
 
     /// Returns whether Redis is skipped because it does not answer.
     #[must_use]
     pub fn is_down(&self) -> bool {
-        match &self.0.backend {
-            Backend::InProcess(_) => false,
-            Backend::Redis(remote) => remote.is_down(),
-        }
+        self.0.remote.as_ref().is_some_and(|remote| remote.is_down())
     }
 
     /// Returns the counts of calls since the start.
@@ -284,57 +223,4 @@ impl Counters {
 
 fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
-}
-
-/// Expires each in-process entry after the lifetime of its key.
-struct Lifetimes;
-
-impl Expiry<String, Entry> for Lifetimes {
-    fn expire_after_create(&self, _: &String, entry: &Entry, _: Instant) -> Option<Duration> {
-        Some(entry.lifetime)
-    }
-
-    fn expire_after_update(&self, _: &String, entry: &Entry, _: Instant, _: Option<Duration>) -> Option<Duration> {
-        Some(entry.lifetime)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn user(user_id: &str) -> CacheKey {
-        CacheKey::User { user_id: user_id.to_owned() }
-    }
-
-    #[tokio::test]
-    async fn the_in_process_cache_stores_values_by_key() {
-        let cache = Cache::in_process("p", 1 << 20);
-        assert_eq!(cache.get(&user("ann")).await, None);
-        cache.put(&user("ann"), b"first".to_vec()).await;
-        cache.put(&user("ann"), b"second".to_vec()).await;
-        assert_eq!(cache.clone().get(&user("ann")).await.as_deref(), Some(&b"second"[..]));
-        assert_eq!(cache.get(&user("bob")).await, None);
-        assert_eq!(cache.counts(), CacheCounts { hits: 1, misses: 2, puts: 2, ..CacheCounts::default() });
-        assert!(cache.is_reachable().await && !cache.is_down());
-    }
-
-    #[tokio::test]
-    async fn the_in_process_cache_is_bounded_by_bytes() {
-        let cache = Cache::in_process("p", 100_000);
-        for number in 0..1_000 {
-            cache.put(&user(&number.to_string()), vec![0; 1_000]).await;
-        }
-        let Backend::InProcess(entries) = &cache.0.backend else { panic!("not in process") };
-        entries.run_pending_tasks();
-        assert!(entries.weighted_size() <= 100_000 && entries.entry_count() > 50, "{} bytes", entries.weighted_size());
-    }
-
-    #[tokio::test]
-    async fn a_too_long_value_is_not_stored() {
-        let cache = Cache::in_process("p", 1 << 30);
-        cache.put(&user("ann"), vec![0; MAX_BYTES]).await;
-        assert_eq!(cache.get(&user("ann")).await, None);
-        assert_eq!(cache.counts().too_long, 1);
-    }
 }

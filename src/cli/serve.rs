@@ -46,7 +46,7 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
         );
     }
     if settings.redis_url.is_none() {
-        tracing::info!("REDIS_URL is not set: using the in-process cache, which instances do not share");
+        tracing::info!("REDIS_URL is not set: instances share no cache");
     }
     let instance = Instance::connect(&settings).await?;
     instance.load_indexes(&serve.instance.index_boards, serve.instance.ready_when_indexed).await?;

@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::model::{metadata::Metadata, user::UserId};
 
@@ -49,31 +51,44 @@ pub struct HistoryRow {
     pub metadata: Option<Metadata>,
 }
 
-/// One row of the ledger of a board, for event streams.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A line of an event stream: one row of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = TransactionResponse)]
 pub struct Transaction {
-    /// Id in the ledger.
+    /// Id in the ledger, unique in the database.
+    #[schema(example = 1_042)]
     pub transaction_id: i64,
-    /// The player's lane.
-    pub lane: i16,
-    /// Batch of the lane.
-    pub batch: i64,
     /// The caller's own id of the player.
+    #[schema(example = "ada")]
     pub user_id: String,
     /// `score`, `void`, `reset`, `ban` or `unban`.
+    #[schema(example = "score")]
     pub kind: String,
     /// Points of a score.
+    #[schema(example = 50, required = true)]
     pub points: Option<i64>,
     /// Tiebreak of a score, if it has one.
+    #[schema(required = true)]
     pub tiebreak: Option<i16>,
-    /// Reason.
+    /// The reason given for the transaction.
+    #[schema(required = true, example = "boss defeated")]
     pub reason: Option<String>,
-    /// Score transaction that a `void` cancels.
+    /// Id of the score transaction that a `void` cancels.
+    #[schema(required = true)]
     pub voids: Option<i64>,
-    /// The caller's id of the event, while it is kept.
+    /// The caller's id of the event, for seven days; null if it has none.
+    #[schema(required = true, example = "match-7:ada")]
     pub event_id: Option<String>,
-    /// Time of the event.
+    /// Time that the transaction counts for.
     pub occurred_at: DateTime<Utc>,
-    /// Metadata of a score, if it has any.
+    /// The player's writer lane. Transactions of a lane come in the order of their commits.
+    #[schema(example = 0, minimum = 0, maximum = 63)]
+    pub lane: i16,
+    /// Number of the batch of the lane that the transaction belongs to.
+    #[schema(example = 17)]
+    pub batch: i64,
+    /// Metadata of a score. Present if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
     pub metadata: Option<Metadata>,
 }

@@ -11,7 +11,7 @@ pub struct Settings {
     pub database_url: Hidden,
     /// The replica that answers reads, if any.
     pub replica: Option<ReplicaSettings>,
-    /// URL of Redis; without it, the cache is in process.
+    /// URL of Redis, if instances share a cache.
     pub redis_url: Option<Hidden>,
     /// PEM file with the certificate authorities trusted for Redis over TLS; the system's by
     /// default.

@@ -231,7 +231,7 @@ pub(crate) async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
                 revision: i64::from(top.revision),
                 size: top.size.unsigned_abs(),
             };
-            cache.put(&key, top.bytes).await;
+            cache.put(&key, &top.bytes).await;
         }
         Ok(None) => {}
         Err(error) => tracing::warn!(period_id, %error, "could not put a frozen top into the cache"),

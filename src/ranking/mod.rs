@@ -96,7 +96,7 @@ impl Rankings {
     /// Puts a value into the shared cache in the background, so that no request waits for Redis.
     fn share(&self, key: CacheKey, value: Vec<u8>) {
         let cache = self.cache.clone();
-        self.background.spawn(async move { cache.put(&key, value).await });
+        self.background.spawn(async move { cache.put(&key, &value).await });
     }
 
     /// Returns the connections for a statement about a ranking, once all batches that were committed

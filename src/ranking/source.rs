@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::{StreamExt as _, stream::FuturesUnordered};
+use futures::future::join_all;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
@@ -483,38 +483,36 @@ pub(crate) async fn rank_changes(
     board: &Board,
     standings: &[&Standing],
 ) -> Result<Vec<RankChange>> {
-    let names: BTreeSet<&String> = standings.iter().map(|standing| &standing.period).collect();
+    let names: BTreeSet<&str> = standings.iter().map(|standing| standing.period.as_str()).collect();
     // Concurrently, so that all periods share one round.
-    let mut found: FuturesUnordered<_> =
-        names.into_iter().map(|name| async move { (name, access_of(rankings, board, name).await) }).collect();
-    let mut views: HashMap<&str, IndexView> = HashMap::new();
-    while let Some((name, access)) = found.next().await {
+    let accesses = join_all(names.iter().map(|name| access_of(rankings, board, name))).await;
+    let (mut views, mut permits) = (HashMap::new(), Vec::new());
+    for (name, access) in names.into_iter().zip(accesses) {
         match access {
             Ok(Some(Access::Index(view))) => {
                 views.insert(name, view);
             }
-            Err(error) if error.code() != Code::IndexUnavailable => return Err(error),
-            // A period is closed or has no index yet, so SQL reads all of them that have bucket rows.
-            // The permit is held until the statement ends.
-            _permit => {
-                drop(found);
-                return rank_changes_by_sql(rankings, board, standings).await;
-            }
+            Ok(Some(Access::Sql(permit))) => permits.push(permit),
+            Ok(None) => {}
+            Err(error) if matches!(error.code(), Code::IndexUnavailable | Code::ConcurrentChange) => {}
+            Err(error) => return Err(error),
         }
     }
     let change = |standing: &&Standing| {
         let user_id = u32::try_from(standing.user_id).ok()?;
         views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board, user_id, standing.was)).ok()
     };
-    match standings.iter().map(change).collect() {
-        Some(changes) => Ok(changes),
-        None => rank_changes_by_sql(rankings, board, standings).await,
+    let changes: Vec<Option<RankChange>> = standings.iter().map(change).collect();
+    // A period is closed or has no index yet, so SQL reads it, if it has bucket rows. The permits are
+    // held until the statement ends.
+    let others = standings.iter().zip(&changes).filter(|(_, change)| change.is_none());
+    let others: Vec<&Standing> = others.map(|(standing, _)| *standing).collect();
+    let mut by_sql = Vec::new().into_iter();
+    if !others.is_empty() {
+        rankings.indexes.apply(board.id).await?;
+        by_sql = rankings.primary.rank_changes(board.id, &others).await?.into_iter();
     }
-}
-
-async fn rank_changes_by_sql(rankings: &Rankings, board: &Board, standings: &[&Standing]) -> Result<Vec<RankChange>> {
-    rankings.indexes.apply(board.id).await?;
-    rankings.primary.rank_changes(board.id, standings).await
+    Ok(changes.into_iter().map(|change| change.or_else(|| by_sql.next()).unwrap_or_default()).collect())
 }
 
 async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<Access>> {

@@ -150,7 +150,7 @@ const FRAMEWORKS: [(&str, &[&str]); 8] = [
     ("actix_web::", &["http", "dev"]),
     ("actix_http::", &["http"]),
     ("clap::", &["config", "cli"]),
-    ("utoipa::", &["http"]),
+    ("utoipa::", &["http", "model"]),
 ];
 
 #[test]

@@ -15,13 +15,13 @@ use crate::http::{
         export::{self, FileRowResponse},
         friend, health, history, key, list, live, newcomer, period, progress, quarantine, season, standing, standings,
         submit, tier, transaction,
-        transactions::{self, CursorResponse, TransactionResponse},
+        transactions::{self, CursorResponse},
         user,
         webhook::{self, PeriodClosedMessage},
     },
     server::problem::{self, Problem},
 };
-use crate::model::{board::PeriodKind, quarantine::State};
+use crate::model::{board::PeriodKind, quarantine::State, score::Transaction};
 
 /// Builds the document of this service.
 #[must_use]
@@ -90,7 +90,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         docs::document,
     ),
     servers((url = "/", description = "The service that serves this document.")),
-    components(schemas(Problem, PeriodKind, State, FileRowResponse, TransactionResponse, CursorResponse, PeriodClosedMessage)),
+    components(schemas(Problem, PeriodKind, State, FileRowResponse, Transaction, CursorResponse, PeriodClosedMessage)),
     modifiers(&Shared),
     tags(
         (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution, tiers."),

@@ -7,7 +7,6 @@ use actix_web::{
     http::StatusCode,
     web::{Data, Payload},
 };
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -29,7 +28,6 @@ use crate::{
     model::{
         act::Act,
         board::Board,
-        metadata::Metadata,
         name,
         quarantine::{QuarantinedEvent, State},
     },
@@ -52,79 +50,6 @@ pub(crate) struct QuarantineQuery {
     cursor: Option<String>,
 }
 
-/// An event of the quarantine, as it was submitted.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct QuarantinedEventResponse<'a> {
-    /// Id of the event in the quarantine.
-    #[schema(example = 7)]
-    quarantine_id: i64,
-    /// The caller's own id of the player.
-    #[schema(example = "ada")]
-    user_id: &'a str,
-    /// Points.
-    #[schema(example = 5_000)]
-    points: i64,
-    /// The event's tiebreak, if it has one.
-    #[schema(required = true)]
-    tiebreak: Option<i16>,
-    /// The reason given with the event.
-    #[schema(example = "boss defeated", required = true)]
-    reason: Option<&'a str>,
-    /// The caller's id of the event.
-    #[schema(example = "match-7:ada", required = true)]
-    id: Option<&'a str>,
-    /// The rule that the event broke: `points_out_of_bounds`, `too_many_events` or
-    /// `gain_too_large`.
-    #[schema(example = "gain_too_large")]
-    rule: &'a str,
-    /// The limit and the value that exceeded it.
-    #[schema(example = "1000 in day:2024-01-15, not 5000")]
-    detail: &'a str,
-    /// When the event was submitted.
-    submitted_at: DateTime<Utc>,
-    /// `waiting`, `accepted` or `rejected`.
-    #[schema(value_type = String, example = "waiting")]
-    state: State,
-    /// When the event was accepted or rejected.
-    #[schema(required = true)]
-    decided_at: Option<DateTime<Utc>>,
-    /// Actor that accepted or rejected the event.
-    #[schema(example = "key 0123456789abcdef", required = true)]
-    decided_by: Option<&'a str>,
-    /// The reason given for the decision.
-    #[schema(required = true)]
-    decided_why: Option<&'a str>,
-    /// Id of the score transaction of an accepted event.
-    #[schema(required = true)]
-    transaction_id: Option<i64>,
-    /// Metadata of the event. Present if it has any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<&'a Metadata>,
-}
-
-impl<'a> From<&'a QuarantinedEvent> for QuarantinedEventResponse<'a> {
-    fn from(event: &'a QuarantinedEvent) -> Self {
-        Self {
-            quarantine_id: event.quarantine_id,
-            user_id: &event.user_id,
-            points: event.points,
-            tiebreak: event.tiebreak,
-            reason: event.reason.as_deref(),
-            id: event.event_id.as_deref(),
-            rule: &event.rule,
-            detail: &event.detail,
-            submitted_at: event.submitted_at,
-            state: event.state,
-            decided_at: event.decided_at,
-            decided_by: event.decided_by.as_deref(),
-            decided_why: event.decided_why.as_deref(),
-            transaction_id: event.transaction_id,
-            metadata: event.metadata.as_ref(),
-        }
-    }
-}
-
 /// A page of a board's quarantine.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuarantineResponse<'a> {
@@ -132,7 +57,7 @@ pub(crate) struct QuarantineResponse<'a> {
     #[schema(example = "arena")]
     board: &'a str,
     /// The events, oldest first.
-    data: Vec<QuarantinedEventResponse<'a>>,
+    data: &'a [QuarantinedEvent],
     /// `cursor` of the next events; null after the last.
     #[schema(required = true)]
     next_cursor: Option<&'a str>,
@@ -158,11 +83,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let (events, next) = quarantine::list(&api.instance.store, &board, state, limit, query.cursor.as_deref()).await?;
     Ok(reply::written(
         StatusCode::OK,
-        &QuarantineResponse {
-            board: board.slug.as_str(),
-            data: events.iter().map(QuarantinedEventResponse::from).collect(),
-            next_cursor: next.as_deref(),
-        },
+        &QuarantineResponse { board: board.slug.as_str(), data: &events, next_cursor: next.as_deref() },
     ))
 }
 

@@ -7,7 +7,6 @@ use actix_web::{
     http::{Method, header},
     web::{Bytes, Data},
 };
-use chrono::{DateTime, Utc};
 use futures::stream;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -20,7 +19,7 @@ use crate::{
         auth::caller,
         server::{Api, activity::Activity, problem::ActProblems},
     },
-    model::{metadata::Metadata, score::Transaction},
+    model::score::Transaction,
     telemetry,
 };
 
@@ -45,66 +44,6 @@ pub(crate) struct TransactionsQuery {
     /// Seconds to wait if there are no transactions yet.
     #[param(minimum = 0, maximum = 30, default = 0)]
     wait: Option<u64>,
-}
-
-/// A line of an event stream: one row of the ledger.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TransactionResponse<'a> {
-    /// Id in the ledger, unique in the database.
-    #[schema(example = 1_042)]
-    transaction_id: i64,
-    /// The caller's own id of the player.
-    #[schema(example = "ada")]
-    user_id: &'a str,
-    /// `score`, `void`, `reset`, `ban` or `unban`.
-    #[schema(example = "score")]
-    kind: &'a str,
-    /// Points of a score.
-    #[schema(example = 50, required = true)]
-    points: Option<i64>,
-    /// Tiebreak of a score, if it has one.
-    #[schema(required = true)]
-    tiebreak: Option<i16>,
-    /// The reason given for the transaction.
-    #[schema(required = true, example = "boss defeated")]
-    reason: Option<&'a str>,
-    /// Id of the score transaction that a `void` cancels.
-    #[schema(required = true)]
-    voids: Option<i64>,
-    /// The caller's id of the event, for seven days; null if it has none.
-    #[schema(required = true, example = "match-7:ada")]
-    event_id: Option<&'a str>,
-    /// Time that the transaction counts for.
-    occurred_at: DateTime<Utc>,
-    /// The player's writer lane. Transactions of a lane come in the order of their commits.
-    #[schema(example = 0, minimum = 0, maximum = 63)]
-    lane: i16,
-    /// Number of the batch of the lane that the transaction belongs to.
-    #[schema(example = 17)]
-    batch: i64,
-    /// Metadata of a score. Present if it has any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<&'a Metadata>,
-}
-
-impl<'a> From<&'a Transaction> for TransactionResponse<'a> {
-    fn from(row: &'a Transaction) -> Self {
-        Self {
-            transaction_id: row.transaction_id,
-            user_id: &row.user_id,
-            kind: &row.kind,
-            points: row.points,
-            tiebreak: row.tiebreak,
-            reason: row.reason.as_deref(),
-            voids: row.voids,
-            event_id: row.event_id.as_deref(),
-            occurred_at: row.occurred_at,
-            lane: row.lane,
-            batch: row.batch,
-            metadata: row.metadata.as_ref(),
-        }
-    }
 }
 
 /// The last line of a response.
@@ -169,7 +108,7 @@ fn lines(rows: &[Transaction], reader: &Reader) -> Result<Bytes> {
     let failed = |error| Error::Internal(format!("cannot write a line as JSON: {error}"));
     let mut text = Vec::with_capacity((rows.len() + 1) * ROW_BYTES);
     for row in rows {
-        serde_json::to_writer(&mut text, &TransactionResponse::from(row)).map_err(failed)?;
+        serde_json::to_writer(&mut text, row).map_err(failed)?;
         text.push(b'\n');
     }
     serde_json::to_writer(&mut text, &CursorResponse { cursor: reader.cursor().text() }).map_err(failed)?;

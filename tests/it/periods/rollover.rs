@@ -217,10 +217,11 @@ async fn no_lane_goes_back_after_a_close_whatever_the_clock_does() {
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint, p_periods => '{all_time,week}')").await;
     db.execute(FAKE_CLOCK).await;
     let pool = db.pool().await;
-    let boundary: DateTime<Utc> = sqlx::query_scalar("SELECT ends_at FROM centile.period_at('week', now(), 'UTC')")
-        .fetch_one(&pool)
-        .await
-        .expect("a boundary");
+    let boundary: DateTime<Utc> =
+        sqlx::query_scalar("SELECT ends_at FROM centile.period_at('week', now() + interval '7 days', 'UTC')")
+            .fetch_one(&pool)
+            .await
+            .expect("a boundary");
     let set_clock = async |minutes: i64| {
         let at = boundary + chrono::Duration::minutes(minutes);
         sqlx::query("UPDATE fake.clock SET at = $1").bind(at).execute(&pool).await.expect("a clock that can be set");

@@ -23,7 +23,7 @@ const WEEKS: [(&str, &str, &str); 3] = [
 /// one a mage.
 async fn board(db: &TestDb) -> (Site, Files) {
     let files = Files::new();
-    let site = Site::start(db, &["--no-maintenance"]).await;
+    let site = Site::start(db, &["--no-maintenance", "--pool-wait", "60000"]).await;
     run(
         db,
         &[

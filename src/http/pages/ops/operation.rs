@@ -63,7 +63,7 @@ pub(crate) struct Stored {
 pub(crate) struct InstanceStatus {
     /// PostgreSQL connections: those in use, and all.
     pub(crate) connections: (u32, u32),
-    /// Whether Redis answers; `None` when the cache is in process.
+    /// Whether Redis answers; `None` without Redis.
     pub(crate) redis_answers: Option<bool>,
     pub(crate) maintenance: MaintenanceStatus,
     /// Wrong bucket counts that maintenance has found.
@@ -123,7 +123,7 @@ async fn status(instance: &Instance) -> InstanceStatus {
             "busy" => (busy + connections, all + connections),
             _ => (busy, all + connections),
         });
-    let redis_answers = if instance.cache.is_shared() { Some(instance.cache.is_reachable().await) } else { None };
+    let redis_answers = instance.cache.answers().await;
     let scheduler = instance.maintenance.as_ref();
     let maintenance = match scheduler.map(|scheduler| scheduler.since_last_run()) {
         None => MaintenanceStatus::Off,

@@ -57,7 +57,7 @@ const ACTS: [(Method, &str); 5] = [
     (Method::POST, "/v1/boards/main/transactions/1/void"),
 ];
 
-/// Starts a service with an in-process cache and a PostgreSQL of its own.
+/// Starts a service without Redis, and a PostgreSQL of its own.
 async fn site() -> (Site, LocalPostgres) {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = postgres.url("postgres");

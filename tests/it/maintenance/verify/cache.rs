@@ -34,17 +34,17 @@ async fn counts_in_the_cache_are_compared_at_their_version() {
         Ran::of(&mut command)
     };
     let key = |version: &str| CacheKey::Counts { ranking, version: version.to_owned() };
-    cache.put(&key(&version), serde_json::to_vec(&counts).unwrap()).await;
+    cache.put(&key(&version), &serde_json::to_vec(&counts).unwrap()).await;
     ask().well();
     counts[50] += 3;
     // Counts of another version are ignored.
-    cache.put(&key("other"), serde_json::to_vec(&counts).unwrap()).await;
+    cache.put(&key("other"), &serde_json::to_vec(&counts).unwrap()).await;
     ask().well();
-    cache.put(&key(&version), serde_json::to_vec(&counts).unwrap()).await;
+    cache.put(&key(&version), &serde_json::to_vec(&counts).unwrap()).await;
     let found = ask();
     assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["cached count"])), "{found:?}");
     let words = format!("place 51 at version {version}: should be {}, is {}", counts[50] - 3, counts[50]);
     assert!(found.out.contains(&words), "{found:?}");
-    cache.put(&key(&version), b"garbage".to_vec()).await;
+    cache.put(&key(&version), b"garbage").await;
     ask().well();
 }

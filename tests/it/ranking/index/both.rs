@@ -64,9 +64,9 @@ impl<'a> Arena<'a> {
         let rng = StdRng::seed_from_u64(seed);
         let users = (0..amount(200, 600)).map(|n| format!("ü{n}/{seed}")).collect();
         let boards = ["x", "y", "z"].map(|name| format!("{name}{seed}"));
-        for (slug, (lanes, buckets)) in boards.iter().zip([(1, "all"), (1, "all_time"), (3, "all_time")]) {
+        for (slug, lanes) in boards.iter().zip([1, 1, 3]) {
             let board = json!({
-                "slug": slug, "periods": ["all_time"], "lanes": lanes, "buckets": buckets,
+                "slug": slug, "periods": ["all_time"], "lanes": lanes,
                 "mode": match rules.mode { Mode::Sum => "sum", Mode::Best => "best", Mode::Latest => "latest" },
                 "order": if rules.ascending { "asc" } else { "desc" },
                 "ties": match rules.ties { Ties::Shared => "shared", Ties::First => "first", Ties::Tiebreak => "tiebreak" },
@@ -155,8 +155,7 @@ impl<'a> Arena<'a> {
         let mut connection = self.db.pool().await.acquire().await.unwrap();
         for board in &self.boards {
             let mut random = StdRng::seed_from_u64(7);
-            let statement = "SELECT g.id FROM centile.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-                 WHERE p.board = $1 AND g.has_bucket_rows";
+            let statement = "SELECT ranking_id FROM centile.periods WHERE board = $1 AND ranking_id IS NOT NULL";
             let rankings: Vec<i64> =
                 sqlx::query_scalar(statement).bind(board).fetch_all(&mut *connection).await.unwrap();
             for ranking in rankings {
