@@ -268,13 +268,18 @@ impl Indexes {
                 loop {
                     if let Ok(sql) = timeout(LOAD_CHECK_INTERVAL, &mut sql).await {
                         return sql;
-                    } else if let Kept::Ready(board) = self.kept(slug, resolved, ranking) {
-                        break board;
+                    }
+                    match self.kept(slug, resolved, ranking) {
+                        Kept::Ready(board) => break board,
+                        Kept::Refused if !ranking.has_bucket_rows => {
+                            return Err(self.no_index(resolved, ranking).await);
+                        }
+                        Kept::Loading(_) | Kept::Refused => {}
                     }
                 }
             }
             Kept::Refused if ranking.has_bucket_rows => return Ok(Access::Sql(None)),
-            Kept::Refused => return Err(no_index()),
+            Kept::Refused => return Err(self.no_index(resolved, ranking).await),
         };
         let mut answer = self.request_round(&board);
         let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
@@ -290,7 +295,7 @@ impl Indexes {
         let end = match round {
             Some(Ok(end)) => end,
             Some(Err(error)) if !ranking.has_bucket_rows => return Err(error),
-            None if !ranking.has_bucket_rows => return Err(no_index()),
+            None if !ranking.has_bucket_rows => return Err(self.no_index(resolved, ranking).await),
             // SQL reads may still get a connection when the round got none.
             _ => return self.limited_sql(&board, is_shared).await,
         };
@@ -394,11 +399,21 @@ impl Indexes {
     async fn applied_sql(&self, board: &BoardIndexes, ranking: RankingRef, is_shared: bool) -> Result<Access> {
         if !ranking.has_bucket_rows {
             tokio::time::sleep(self.store.pool_wait()).await;
-            return Err(no_index());
+            return Err(index_unavailable());
         }
         let access = self.limited_sql(board, is_shared).await?;
         self.apply(board.board).await?;
         Ok(access)
+    }
+
+    /// Returns the error of a read without bucket rows and index: [`Error::Replaced`] if the selector no
+    /// longer means the ranking.
+    async fn no_index(&self, resolved: &ResolvedPeriod, ranking: RankingRef) -> Error {
+        match self.primary.is_current(resolved, ranking).await {
+            Ok(true) => index_unavailable(),
+            Ok(false) => Error::Replaced,
+            Err(error) => error,
+        }
     }
 
     /// Applies all batches of a board that were committed before this call.
@@ -598,7 +613,8 @@ pub(crate) fn key_of(key: StoredKey) -> RankKey {
     RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }
 }
 
-fn no_index() -> Error {
+/// Returns the error for a ranking without bucket rows that no index can answer.
+fn index_unavailable() -> Error {
     Error::unavailable(
         Code::IndexUnavailable,
         "the period has no bucket rows, and its rank index is not ready; retry, and see that --index-memory has room for it",
