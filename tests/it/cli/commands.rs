@@ -270,7 +270,7 @@ async fn serve_logs_its_cache_and_exits_with_0() {
     assert_eq!(serve.stop().await.code(), Some(0), "{}", serve.output());
     let output = serve.output();
     let logged: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    for message in ["in-process cache", "started", "stopped"] {
+    for message in ["instances share no cache", "started", "stopped"] {
         let found = |line: &Value| line["message"].as_str().is_some_and(|text| text.contains(message));
         assert!(logged.iter().any(found), "{message:?} is not in {output}");
     }
@@ -278,7 +278,7 @@ async fn serve_logs_its_cache_and_exits_with_0() {
     // An unreachable Redis is reported and does not prevent serving. While an instance drains, it
     // answers requests.
     let mut serve = spawn_serve(&db, Some("redis://127.0.0.1:1"), &["--drain", "600"]).await;
-    assert!(!serve.output().contains("in-process cache"), "{}", serve.output());
+    assert!(!serve.output().contains("instances share no cache"), "{}", serve.output());
     let answer = async |path: &str| {
         let answer = serve.client.get(serve.at(path)).send().await.unwrap();
         (answer.status(), answer.text().await.unwrap())
