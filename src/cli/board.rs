@@ -19,13 +19,14 @@ use crate::{
     cli::{
         board::{
             labels::Labels,
-            show::{Line, description, row},
+            show::{description, row},
         },
         by::By,
         output::{self, table, thousands},
         with_instance,
     },
     config::{Config, named, value},
+    http::api::board::BoardResponse,
     instance::Instance,
     model::board::{
         ArchivedKind, Board, BoardChange, BoardSlug, Buckets, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
@@ -420,7 +421,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let json = create.json;
             let board = with_instance(config, async |instance| create_board(instance, create).await).await?;
             if json {
-                output::print_json(&Line::from(&board))
+                output::print_json(&BoardResponse::from(&board))
             } else {
                 output::print(format!("board {} created", board.slug))
             }
@@ -432,7 +433,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             spinner.finish_and_clear();
             let (board, refreshed) = done?;
             if json {
-                output::print_json(&Line::from(&board))
+                output::print_json(&BoardResponse::from(&board))
             } else {
                 output::print(format!("board {} combined: {} players", board.slug, thousands(refreshed.players)))
             }
@@ -466,13 +467,17 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let board =
                 with_instance(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
                     .await?;
-            if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
+            if json {
+                output::print_json(&BoardResponse::from(&board))
+            } else {
+                output::print(format!("board {slug} changed"))
+            }
         }
         Command::List { tag, json } => {
             let boards =
                 with_instance(config, async |instance| boards::list(&instance.store, tag.as_ref()).await).await?;
             if json {
-                return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
+                return output::print_json(&boards.iter().map(BoardResponse::from).collect::<Vec<_>>());
             }
             if boards.is_empty() && tag.is_none() {
                 output::note("There are no boards yet. Create one: centile board create SLUG");
@@ -482,7 +487,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Show { slug, json } => {
             let board = with_instance(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
-            if json { output::print_json(&Line::from(&*board)) } else { output::print(description(&board)) }
+            if json { output::print_json(&BoardResponse::from(&*board)) } else { output::print(description(&board)) }
         }
     }
 }

@@ -53,7 +53,7 @@ use crate::{
     http::{
         api::{
             board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, period,
-            progress, quarantine, season, standing, standings, submit, tier, transaction, transactions, user,
+            progress, quarantine, season, standing, standings, submit, tier, transactions, user,
         },
         pages::{embed, ops, site},
         server::{
@@ -117,7 +117,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
         Endpoint::new("/v1/boards/{board}/seasons").on(Method::POST, season::create),
         Endpoint::new("/v1/boards/{board}/transactions").get(transactions::list),
-        Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transaction::void),
+        Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transactions::void),
         Endpoint::new("/v1/boards/{board}/quarantine").get(quarantine::list),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/reject").on(Method::POST, quarantine::reject),

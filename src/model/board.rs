@@ -9,11 +9,13 @@ use std::{
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
     model::{
         combination::{Combination, CombinationChange, NewCombination},
+        json::as_text,
         name::Named as _,
         presentation::{Presentation, PresentationChange},
         segment::Attribute,
@@ -222,8 +224,7 @@ impl From<SnapshotKind> for PeriodKind {
 }
 
 /// Length of a rolling window: a number of days from 2 to 366, or 24 hours. Text forms: `7d`, `24h`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WindowLength {
     /// The 24 hours up to the end of the current hour.
     DayOfHours,
@@ -255,11 +256,7 @@ impl fmt::Display for WindowLength {
     }
 }
 
-impl From<WindowLength> for String {
-    fn from(length: WindowLength) -> Self {
-        length.to_string()
-    }
-}
+as_text!(WindowLength, BoardSlug);
 
 /// Number of closed periods of each kind that keep their archive, newest first. A kind that is
 /// absent keeps all archives, except that rolling windows keep none.
@@ -278,8 +275,7 @@ pub type GainMax = BTreeMap<PeriodKind, i64>;
 pub type GainMaxChange = BTreeMap<PeriodKind, Option<i64>>;
 
 /// A board's name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoardSlug(String);
 
 impl BoardSlug {
@@ -449,59 +445,95 @@ pub struct BoardChange {
     pub combination: Option<CombinationChange>,
 }
 
-/// A stored board.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A board. Its JSON form is that of the API, without the limits of its events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BoardRules)]
 pub struct Board {
     /// Internal id.
+    #[serde(rename(deserialize = "board_id"), skip_serializing)]
+    #[schema(ignore)]
     pub id: i32,
     /// Name in URLs.
+    #[schema(value_type = String, example = "arena")]
     pub slug: BoardSlug,
-    /// Title for display.
+    /// Title shown to people.
+    #[schema(example = "Arena")]
     pub title: String,
-    /// How scores follow from events.
+    /// How scores combine: `sum`, `best` or `latest`; `combined` for a board that is computed from
+    /// others.
+    #[schema(value_type = String, example = "sum")]
     pub mode: Mode,
-    /// Which scores are better.
+    /// Which scores are better: `desc` for high ones, `asc` for low ones.
+    #[serde(rename(deserialize = "score_order"))]
+    #[schema(value_type = String, example = "desc")]
     pub order: Order,
-    /// How equal scores are ranked.
+    /// How equal scores are ranked: `shared`, `first` or `tiebreak`.
+    #[schema(value_type = String, example = "shared")]
     pub ties: Ties,
-    /// Kinds of period.
+    /// Kinds of period that the board keeps.
+    #[schema(value_type = Vec<String>, example = json!(["all_time", "week"]))]
     pub periods: Vec<PeriodKind>,
-    /// Writer lanes.
-    pub lanes: i16,
-    /// IANA time zone.
+    /// IANA time zone in which periods begin.
+    #[schema(example = "UTC")]
     pub time_zone: String,
+    /// Players in the frozen top of each closed period.
+    #[schema(example = 100)]
+    pub frozen_top_size: i32,
+    /// Number of newest closed periods that keep their archive, by kind. A kind that is absent
+    /// keeps all, except that rolling windows keep none.
+    #[schema(value_type = BTreeMap<String, i32>, example = json!({"day": 30, "week": 52}))]
+    pub kept_archives: KeptArchives,
+    /// Readers of the board: `public` for everyone, `key` for holders of a key for it.
+    #[schema(value_type = String, example = "public")]
+    pub reading: Reading,
+    /// `day`, `week` or `month` if the all-time ranking is archived at the end of each; null if not.
+    #[schema(required = true, value_type = Option<String>, example = "week")]
+    pub snapshots: Option<SnapshotKind>,
+    /// Lengths of the rolling windows that the board keeps.
+    #[schema(value_type = Vec<String>, example = json!(["7d"]))]
+    pub rolling: Vec<WindowLength>,
+    /// Names that group boards, in alphabetical order.
+    #[schema(value_type = Vec<String>, example = json!(["moba", "operability"]))]
+    pub tags: BTreeSet<Tag>,
+    /// How the board is shown.
+    #[serde(flatten)]
+    pub presentation: Presentation,
+    /// Named parts of the rankings, best first. A player has the first tier whose rule holds.
+    #[schema(value_type = Vec<String>, example = json!(["gold: top 10 %", "silver: rank 5000"]))]
+    pub tiers: Tiers,
+    /// Attributes of players by which each period also has separate rankings.
+    #[schema(value_type = Vec<String>, example = json!(["country"]))]
+    pub segments: Vec<Attribute>,
+    /// Which new rankings have bucket rows: `all`, or only those of `all_time`.
+    #[schema(value_type = String, example = "all")]
+    pub buckets: Buckets,
+    /// When the board was created.
+    pub created_at: DateTime<Utc>,
+    /// How a combined board is computed; none for other boards.
+    #[serde(skip)]
+    pub combination: Option<Combination>,
+    /// Number of writer lanes.
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
+    pub lanes: i16,
     /// Minimum points of an event.
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
     pub points_min: i64,
     /// Maximum points of an event.
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
     pub points_max: i64,
-    /// Players in the frozen top of each closed period.
-    pub frozen_top_size: i32,
-    /// Number of closed periods that keep their archive, by kind.
-    pub kept_archives: KeptArchives,
-    /// Access for readers.
-    pub reading: Reading,
     /// Maximum events of a player in any 60 seconds; no limit when absent.
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
     pub events_per_minute: Option<i32>,
     /// Maximum gain of a player in a period, by kind.
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
     pub gain_max: GainMax,
     /// Treatment of an event that breaks a rule against cheating.
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
     pub on_violation: OnViolation,
-    /// When the all-time ranking is archived, if ever.
-    pub snapshots: Option<SnapshotKind>,
-    /// Lengths of the rolling windows.
-    pub rolling: Vec<WindowLength>,
-    /// Names that group boards.
-    pub tags: BTreeSet<Tag>,
-    /// Named parts of the rankings.
-    pub tiers: Tiers,
-    /// Attributes of users by which the board has separate rankings.
-    pub segments: Vec<Attribute>,
-    /// Which new rankings have bucket rows.
-    pub buckets: Buckets,
-    /// How the board is shown.
-    pub presentation: Presentation,
-    /// How a combined board is computed; none for other boards.
-    pub combination: Option<Combination>,
-    /// Time of creation.
-    pub created_at: DateTime<Utc>,
 }

@@ -7,6 +7,25 @@
 
 use std::{fmt, str::FromStr};
 
+/// Writes types in JSON as the text that they display, and reads them from it.
+macro_rules! as_text {
+    ($($type:ty),+) => {$(
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+                let text = <String as serde::Deserialize>::deserialize(deserializer)?;
+                text.parse().map_err(|error: $crate::Error| serde::de::Error::custom(error.without_field()))
+            }
+        }
+    )+};
+}
+pub(crate) use as_text;
+
 use serde::{
     Deserialize, Deserializer,
     de::{Error, MapAccess, SeqAccess, Visitor},

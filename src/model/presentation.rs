@@ -2,21 +2,40 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
-use crate::{Error, Result, model::user::check_text};
+use crate::{
+    Error, Result,
+    model::{json::as_text, user::check_text},
+};
 
 /// How a board is shown to people.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Presentation {
-    /// How scores are written.
+    /// How scores are written for people, such as `number`, `decimal:2`, `number points` or
+    /// `duration:ms`. Calls that return scores add `score_text` on request.
+    #[schema(value_type = String, example = "number points")]
     pub score_format: ScoreFormat,
     /// Text about the board.
+    #[serde(deserialize_with = "if_valid")]
+    #[schema(required = true, value_type = Option<String>, example = "Kills per match")]
     pub description: Option<Description>,
-    /// Picture of the board.
+    /// Picture of the board: an https URL, or a path on the host of the service.
+    #[serde(deserialize_with = "if_valid")]
+    #[schema(required = true, value_type = Option<String>, example = "https://example.com/arena.png")]
     pub icon_url: Option<IconUrl>,
-    /// Colour of the board.
+    /// Colour of the board, in lower case.
+    #[serde(deserialize_with = "if_valid")]
+    #[schema(required = true, value_type = Option<String>, example = "#1f6feb")]
     pub colour: Option<Colour>,
+}
+
+/// Leaves out a text that was written by SQL and is invalid here: it only decorates a board.
+fn if_valid<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    let warn = |error: &Error| tracing::warn!(%error, "a board has an invalid text");
+    Ok(text.and_then(|text| text.parse().inspect_err(warn).ok()))
 }
 
 /// Changes to a [`Presentation`]. An absent value does not change; `Some(None)` removes it.
@@ -161,6 +180,8 @@ impl FromStr for ScoreFormat {
     }
 }
 
+as_text!(ScoreFormat);
+
 impl fmt::Display for ScoreFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -180,9 +201,10 @@ impl fmt::Display for ScoreFormat {
 macro_rules! text {
     ($(#[$about:meta])* $name:ident, $check:expr) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-        #[serde(transparent)]
+        #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name(String);
+
+        as_text!($name);
 
         impl $name {
             /// Returns the text.

@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{Error, Result, model::key::short_digest};
+use crate::{
+    Error, Result,
+    model::{json::as_text, key::short_digest},
+};
 
 /// Maximum attributes by which a board has segments.
 pub const SEGMENTS_MAX: usize = 4;
@@ -13,8 +14,7 @@ pub const SEGMENTS_MAX: usize = 4;
 const VALUE_MAX: usize = 64;
 
 /// The name of an attribute of users: 1 to 32 lower-case letters, digits and `_`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Attribute(String);
 
 impl Attribute {
@@ -41,19 +41,7 @@ impl FromStr for Attribute {
     }
 }
 
-impl TryFrom<String> for Attribute {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
-
-impl From<Attribute> for String {
-    fn from(attribute: Attribute) -> Self {
-        attribute.0
-    }
-}
+as_text!(Attribute);
 
 impl fmt::Display for Attribute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,8 +62,7 @@ pub(crate) fn check_value(field: &str, value: &str) -> Result<()> {
 }
 
 /// An attribute and its value. Text form: `country:DE`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Segment {
     /// The attribute.
     pub attribute: Attribute,
@@ -103,19 +90,7 @@ impl FromStr for Segment {
     }
 }
 
-impl TryFrom<String> for Segment {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
-
-impl From<Segment> for String {
-    fn from(segment: Segment) -> Self {
-        segment.to_string()
-    }
-}
+as_text!(Segment);
 
 impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,17 +2,14 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::Serialize;
-
-use crate::{Error, Result};
+use crate::{Error, Result, model::json::as_text};
 
 /// Maximum tags of a board.
 pub const TAGS_MAX: usize = 20;
 
 /// A name that groups boards: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
 /// or a digit.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(String);
 
 impl Tag {
@@ -45,6 +42,8 @@ impl fmt::Display for Tag {
         f.write_str(&self.0)
     }
 }
+
+as_text!(Tag);
 
 #[cfg(test)]
 mod tests {

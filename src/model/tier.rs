@@ -2,9 +2,11 @@
 
 use std::{collections::HashSet, fmt, str::FromStr, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Error, Result,
-    model::{board::Order, key::short_digest},
+    model::{board::Order, json::as_text, key::short_digest},
 };
 
 /// Maximum tiers of a board.
@@ -126,9 +128,26 @@ impl fmt::Display for Tier {
     }
 }
 
+as_text!(Tier);
+
 /// The tiers of a board, best first: up to [`TIERS_MAX`], with different names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Tier>", into = "Vec<Tier>")]
 pub struct Tiers(Arc<[Tier]>);
+
+impl TryFrom<Vec<Tier>> for Tiers {
+    type Error = Error;
+
+    fn try_from(tiers: Vec<Tier>) -> Result<Self> {
+        Self::new(tiers)
+    }
+}
+
+impl From<Tiers> for Vec<Tier> {
+    fn from(tiers: Tiers) -> Self {
+        tiers.0.to_vec()
+    }
+}
 
 impl Tiers {
     /// Collects tiers, best first. [`Error::Invalid`] if there are too many, or two with one name.
@@ -196,7 +215,7 @@ impl<'a> IntoIterator for &'a Tiers {
 }
 
 /// The number of players of a tier.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct TierCount {
     /// Name of the tier.
     pub tier: String,

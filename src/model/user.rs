@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
-    model::{board::Reading, metadata::Metadata, segment::AttributesChange},
+    model::{board::Reading, json::as_text, metadata::Metadata, segment::AttributesChange},
 };
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
@@ -21,6 +21,8 @@ impl UserId {
         &self.0
     }
 }
+
+as_text!(UserId);
 
 impl FromStr for UserId {
     type Err = Error;

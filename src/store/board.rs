@@ -1,8 +1,7 @@
 //! SQL of boards.
 
-use std::str::FromStr;
+use std::fmt::Display;
 
-use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::types::Json;
@@ -15,11 +14,10 @@ use crate::{
             Board, BoardChange, BoardFilter, BoardSlug, Buckets, Mode, NewBoard, OnViolation, Order, Reading,
             SnapshotKind, Ties,
         },
-        combination::{Aggregate, Combination, Join},
+        combination::{Aggregate, Join},
         name::Named as _,
-        presentation::{Colour, Description, IconUrl, Presentation},
+        presentation::{Colour, Description, IconUrl},
         tag::Tag,
-        tier::Tiers,
     },
     store::{
         Store,
@@ -28,103 +26,22 @@ use crate::{
     },
 };
 
-/// A row of `centile.boards`.
+/// A row of `centile.boards`, as JSON.
 struct StoredBoard {
-    id: i32,
     slug: String,
-    title: String,
-    mode: String,
-    score_order: String,
-    ties: String,
-    periods: Vec<String>,
-    lanes: i16,
-    time_zone: String,
-    points_min: i64,
-    points_max: i64,
-    frozen_top_size: i32,
-    kept_archives: String,
-    reading: String,
-    events_per_minute: Option<i32>,
-    gain_max: String,
-    on_violation: String,
-    snapshots: Option<String>,
-    rolling: Vec<String>,
-    tags: Vec<String>,
-    score_format: String,
-    description: Option<String>,
-    icon_url: Option<String>,
-    colour: Option<String>,
-    tiers: Vec<String>,
-    segments: Vec<String>,
-    buckets: String,
+    rules: String,
     combination: Option<Json<StoredCombination>>,
-    created_at: DateTime<Utc>,
 }
 
 impl TryFrom<StoredBoard> for Board {
     type Error = Error;
 
-    fn try_from(stored: StoredBoard) -> Result<Self> {
-        let unknown = |what: &str| Error::Internal(format!("board {} has an unknown {what}", stored.slug));
-        Ok(Self {
-            id: stored.id,
-            mode: stored.mode.parse().map_err(|_| unknown("mode"))?,
-            order: stored.score_order.parse().map_err(|_| unknown("order"))?,
-            ties: stored.ties.parse().map_err(|_| unknown("rule for ties"))?,
-            periods: stored.periods.iter().filter_map(|name| name.parse().ok()).collect(),
-            kept_archives: serde_json::from_str(&stored.kept_archives).map_err(|_| unknown("limit of archives"))?,
-            reading: stored.reading.parse().map_err(|_| unknown("rule for reading"))?,
-            gain_max: serde_json::from_str(&stored.gain_max).map_err(|_| unknown("limit of gains"))?,
-            on_violation: stored.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
-            snapshots: stored
-                .snapshots
-                .as_deref()
-                .map(str::parse)
-                .transpose()
-                .map_err(|_| unknown("rule for snapshots"))?,
-            rolling: stored
-                .rolling
-                .iter()
-                .map(|length| length.parse())
-                .collect::<Result<_>>()
-                .map_err(|_| unknown("rolling window"))?,
-            tags: stored.tags.iter().map(|tag| tag.parse()).collect::<Result<_>>().map_err(|_| unknown("tag"))?,
-            presentation: Presentation {
-                score_format: stored.score_format.parse().map_err(|_| unknown("score format"))?,
-                description: shown("description", stored.description.as_deref()),
-                icon_url: shown("icon", stored.icon_url.as_deref()),
-                colour: shown("colour", stored.colour.as_deref()),
-            },
-            tiers: Tiers::parse(&stored.tiers).map_err(|_| unknown("tier"))?,
-            segments: stored
-                .segments
-                .iter()
-                .map(|name| name.parse())
-                .collect::<Result<_>>()
-                .map_err(|_| unknown("segment"))?,
-            buckets: stored.buckets.parse().map_err(|_| unknown("rule for buckets"))?,
-            combination: stored
-                .combination
-                .map(|Json(combination)| Combination::try_from(combination))
-                .transpose()
-                .map_err(|error| Error::Internal(format!("board {}: {error}", stored.slug)))?,
-            slug: stored.slug.parse().map_err(|_| unknown("form of slug"))?,
-            title: stored.title,
-            lanes: stored.lanes,
-            time_zone: stored.time_zone,
-            points_min: stored.points_min,
-            points_max: stored.points_max,
-            frozen_top_size: stored.frozen_top_size,
-            events_per_minute: stored.events_per_minute,
-            created_at: stored.created_at,
-        })
+    fn try_from(StoredBoard { slug, rules, combination }: StoredBoard) -> Result<Self> {
+        let damaged = |error: &dyn Display| Error::Internal(format!("board {slug} is damaged: {error}"));
+        let board: Self = serde_json::from_str(&rules).map_err(|error| damaged(&error))?;
+        let combination = combination.map(|Json(combination)| combination.try_into()).transpose();
+        Ok(Self { combination: combination.map_err(|error: Error| damaged(&error))?, ..board })
     }
-}
-
-/// Parses a text that only decorates a board. Leaves out one that was written by SQL and is invalid
-/// here.
-fn shown<T: FromStr<Err = Error>>(what: &str, text: Option<&str>) -> Option<T> {
-    text?.parse().inspect_err(|error| tracing::warn!(%error, "a board has an invalid {what}")).ok()
 }
 
 /// Returns the text that changes a value in `centile.update_board`: an empty one removes it.

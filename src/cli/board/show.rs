@@ -1,117 +1,13 @@
-//! Boards as JSON, as rows of a table, and as descriptions.
-
-use std::collections::BTreeSet;
-
-use chrono::{DateTime, Utc};
-use serde::Serialize;
+//! Boards as rows of a table, and as descriptions.
 
 use crate::{
     cli::output::{self, fields, list, thousands},
-    model::board::{
-        ArchivedKind, Board, BoardSlug, Buckets, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading,
-        SnapshotKind, Ties, WindowLength,
-    },
-    model::combination::{Aggregate, Combination, Join},
+    model::board::{ArchivedKind, Board},
+    model::combination::Combination,
     model::name::Named as _,
-    model::presentation::{Colour, Description, IconUrl, Presentation},
-    model::segment::Attribute,
+    model::presentation::Presentation,
     model::tag::Tag,
 };
-
-/// A board as JSON.
-#[derive(Debug, Serialize)]
-pub(super) struct Line<'a> {
-    slug: &'a BoardSlug,
-    title: &'a str,
-    mode: Mode,
-    order: Order,
-    ties: Ties,
-    periods: &'a [PeriodKind],
-    lanes: i16,
-    time_zone: &'a str,
-    points_min: i64,
-    points_max: i64,
-    frozen_top_size: i32,
-    kept_archives: &'a KeptArchives,
-    reading: Reading,
-    events_per_minute: Option<i32>,
-    gain_max: &'a GainMax,
-    on_violation: OnViolation,
-    snapshots: Option<SnapshotKind>,
-    rolling: &'a [WindowLength],
-    tags: &'a BTreeSet<Tag>,
-    score_format: String,
-    description: Option<&'a str>,
-    icon_url: Option<&'a str>,
-    colour: Option<&'a str>,
-    tiers: Vec<String>,
-    segments: &'a [Attribute],
-    buckets: Buckets,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    combination: Option<CombinationLine<'a>>,
-    created_at: DateTime<Utc>,
-}
-
-/// The computation of a combined board as JSON.
-#[derive(Debug, Serialize)]
-struct CombinationLine<'a> {
-    join: Join,
-    aggregate: Aggregate,
-    sources: Vec<String>,
-    refresh: String,
-    as_of: Option<DateTime<Utc>>,
-    failed_at: Option<DateTime<Utc>>,
-    failure: Option<&'a str>,
-}
-
-impl<'a> From<&'a Combination> for CombinationLine<'a> {
-    fn from(Combination { rules, as_of, failure }: &'a Combination) -> Self {
-        Self {
-            join: rules.join,
-            aggregate: rules.aggregate,
-            sources: rules.sources.iter().map(ToString::to_string).collect(),
-            refresh: rules.refresh.to_string(),
-            as_of: *as_of,
-            failed_at: failure.as_ref().map(|(at, _)| *at),
-            failure: failure.as_ref().map(|(_, detail)| detail.as_str()),
-        }
-    }
-}
-
-impl<'a> From<&'a Board> for Line<'a> {
-    fn from(board: &'a Board) -> Self {
-        Self {
-            slug: &board.slug,
-            title: &board.title,
-            mode: board.mode,
-            order: board.order,
-            ties: board.ties,
-            periods: &board.periods,
-            lanes: board.lanes,
-            time_zone: &board.time_zone,
-            points_min: board.points_min,
-            points_max: board.points_max,
-            frozen_top_size: board.frozen_top_size,
-            kept_archives: &board.kept_archives,
-            reading: board.reading,
-            events_per_minute: board.events_per_minute,
-            gain_max: &board.gain_max,
-            on_violation: board.on_violation,
-            snapshots: board.snapshots,
-            rolling: &board.rolling,
-            tags: &board.tags,
-            score_format: board.presentation.score_format.to_string(),
-            description: board.presentation.description.as_ref().map(Description::as_str),
-            icon_url: board.presentation.icon_url.as_ref().map(IconUrl::as_str),
-            colour: board.presentation.colour.as_ref().map(Colour::as_str),
-            tiers: board.tiers.iter().map(ToString::to_string).collect(),
-            segments: &board.segments,
-            buckets: board.buckets,
-            combination: board.combination.as_ref().map(CombinationLine::from),
-            created_at: board.created_at,
-        }
-    }
-}
 
 fn periods(board: &Board) -> String {
     list(&board.periods.iter().map(|kind| kind.name()).collect::<Vec<_>>(), "")

@@ -3,19 +3,16 @@
 pub(crate) mod first_layout;
 pub(crate) mod request;
 
-use std::collections::BTreeSet;
-
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{StatusCode, header},
+    http::StatusCode,
     web::{Data, Payload},
 };
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result, boards,
+    Result, boards,
     http::{
         api::{
             board::request::{CreateBoard, TagText, UpdateBoard},
@@ -31,95 +28,25 @@ use crate::{
             problem::{ListProblems, ReadProblems, WriteProblems},
         },
     },
-    model::{
-        board::{
-            Board, Buckets, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties,
-            WindowLength,
-        },
-        segment::Attribute,
-        tag::Tag,
-    },
+    model::board::{Board, GainMax, OnViolation},
 };
 
 /// A board. Only holders of a server or admin key for the board see its limits.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BoardResponse {
-    /// Name in URLs.
-    #[schema(example = "arena")]
-    slug: String,
-    /// Title shown to people.
-    #[schema(example = "Arena")]
-    title: String,
-    /// How scores combine: `sum`, `best` or `latest`; `combined` for a board that is computed from
-    /// others.
-    #[schema(value_type = String, example = "sum")]
-    mode: Mode,
-    /// Which scores are better: `desc` for high ones, `asc` for low ones.
-    #[schema(value_type = String, example = "desc")]
-    order: Order,
-    /// How equal scores are ranked: `shared`, `first` or `tiebreak`.
-    #[schema(value_type = String, example = "shared")]
-    ties: Ties,
-    /// Kinds of period that the board keeps.
-    #[schema(value_type = Vec<String>, example = json!(["all_time", "week"]))]
-    periods: Vec<PeriodKind>,
-    /// IANA time zone in which periods begin.
-    #[schema(example = "UTC")]
-    time_zone: String,
-    /// Players in the frozen top of each closed period.
-    #[schema(example = 100)]
-    frozen_top_size: i32,
-    /// Number of newest closed periods that keep their archive, by kind. A kind that is absent
-    /// keeps all, except that rolling windows keep none.
-    #[schema(value_type = BTreeMap<String, i32>, example = json!({"day": 30, "week": 52}))]
-    kept_archives: KeptArchives,
-    /// Readers of the board: `public` for everyone, `key` for holders of a key for it.
-    #[schema(value_type = String, example = "public")]
-    reading: Reading,
-    /// `day`, `week` or `month` if the all-time ranking is archived at the end of each; null if not.
-    #[schema(required = true, value_type = Option<String>, example = "week")]
-    snapshots: Option<SnapshotKind>,
-    /// Lengths of the rolling windows that the board keeps.
-    #[schema(value_type = Vec<String>, example = json!(["7d"]))]
-    rolling: Vec<WindowLength>,
-    /// Names that group boards, in alphabetical order.
-    #[schema(value_type = Vec<String>, example = json!(["moba", "operability"]))]
-    tags: BTreeSet<Tag>,
-    /// How scores are written for people, such as `number`, `decimal:2`, `number points` or
-    /// `duration:ms`. Calls that return scores add `score_text` on request.
-    #[schema(example = "number points")]
-    score_format: String,
-    /// Text about the board.
-    #[schema(required = true, example = "Kills per match")]
-    description: Option<String>,
-    /// Picture of the board: an https URL, or a path on the host of the service.
-    #[schema(required = true, example = "https://example.com/arena.png")]
-    icon_url: Option<String>,
-    /// Colour of the board, in lower case.
-    #[schema(required = true, example = "#1f6feb")]
-    colour: Option<String>,
-    /// Named parts of the rankings, best first. A player has the first tier whose rule holds.
-    #[schema(example = json!(["gold: top 10 %", "silver: rank 5000"]))]
-    tiers: Vec<String>,
-    /// Attributes of players by which each period also has separate rankings.
-    #[schema(value_type = Vec<String>, example = json!(["country"]))]
-    segments: Vec<Attribute>,
-    /// Which new rankings have bucket rows: `all`, or only those of `all_time`.
-    #[schema(value_type = String, example = "all")]
-    buckets: Buckets,
+pub(crate) struct BoardResponse<'a> {
+    #[serde(flatten)]
+    board: &'a Board,
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     combination: Option<CombinationResponse>,
-    /// When the board was created.
-    created_at: DateTime<Utc>,
     #[serde(flatten)]
-    limits: Option<LimitsResponse>,
+    limits: Option<LimitsResponse<'a>>,
 }
 
 /// Limits of the events of a board, and its lanes. Absent without a server or admin key for the board.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LimitsResponse {
+pub(crate) struct LimitsResponse<'a> {
     /// Number of writer lanes.
     #[schema(required = false)]
     lanes: i16,
@@ -134,56 +61,34 @@ pub(crate) struct LimitsResponse {
     events_per_minute: Option<i32>,
     /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
     #[schema(required = false, value_type = BTreeMap<String, i64>, example = json!({"day": 5_000}))]
-    gain_max: GainMax,
+    gain_max: &'a GainMax,
     /// How the board treats an event that breaks a rule: `refuse` or `quarantine`.
     #[schema(required = false, value_type = String, example = "refuse")]
     on_violation: OnViolation,
 }
 
-impl BoardResponse {
-    /// Describes `board` to everyone.
-    fn public(board: &Board) -> Self {
-        Self {
-            slug: board.slug.to_string(),
-            title: board.title.clone(),
-            mode: board.mode,
-            order: board.order,
-            ties: board.ties,
-            periods: board.periods.clone(),
-            time_zone: board.time_zone.clone(),
-            frozen_top_size: board.frozen_top_size,
-            kept_archives: board.kept_archives.clone(),
-            reading: board.reading,
-            snapshots: board.snapshots,
-            rolling: board.rolling.clone(),
-            tags: board.tags.clone(),
-            score_format: board.presentation.score_format.to_string(),
-            description: board.presentation.description.as_ref().map(ToString::to_string),
-            icon_url: board.presentation.icon_url.as_ref().map(ToString::to_string),
-            colour: board.presentation.colour.as_ref().map(ToString::to_string),
-            tiers: board.tiers.iter().map(ToString::to_string).collect(),
-            segments: board.segments.clone(),
-            buckets: board.buckets,
-            combination: board.combination.as_ref().map(CombinationResponse::public),
-            created_at: board.created_at,
-            limits: None,
+impl<'a> BoardResponse<'a> {
+    /// Describes a board to a holder of a server or admin key, or to everyone.
+    fn of(board: &'a Board, is_server: bool) -> Self {
+        if is_server {
+            return Self::from(board);
         }
+        Self { board, combination: board.combination.as_ref().map(CombinationResponse::public), limits: None }
     }
 }
 
-impl From<&Board> for BoardResponse {
-    /// Describes `board` to a holder of a server or admin key.
-    fn from(board: &Board) -> Self {
+impl<'a> From<&'a Board> for BoardResponse<'a> {
+    /// Describes a board to a holder of a server or admin key.
+    fn from(board: &'a Board) -> Self {
         let limits = LimitsResponse {
             lanes: board.lanes,
             points_min: board.points_min,
             points_max: board.points_max,
             events_per_minute: board.events_per_minute,
-            gain_max: board.gain_max.clone(),
+            gain_max: &board.gain_max,
             on_violation: board.on_violation,
         };
-        let combination = board.combination.as_ref().map(CombinationResponse::from);
-        Self { limits: Some(limits), combination, ..Self::public(board) }
+        Self { board, combination: board.combination.as_ref().map(CombinationResponse::from), limits: Some(limits) }
     }
 }
 
@@ -205,9 +110,9 @@ pub(crate) struct BoardsQuery {
 
 /// A page of boards.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BoardsResponse {
+pub(crate) struct BoardsResponse<'a> {
     /// The boards, by slug.
-    data: Vec<BoardResponse>,
+    data: Vec<BoardResponse<'a>>,
     /// `cursor` of the next page; null after the last board.
     #[schema(required = true)]
     next_cursor: Option<String>,
@@ -230,11 +135,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     query::none(&request)?;
     let new: CreateBoard = body::json(&api, &request, payload).await?;
     let board = boards::create(&api.instance.boards, new.try_into()?, &by).await?;
-    let location = header::HeaderValue::try_from(format!("/v1/boards/{}", board.slug))
-        .map_err(|error| Error::Internal(format!("cannot build the path of board {}: {error}", board.slug)))?;
-    let mut response = reply::written(StatusCode::CREATED, &BoardResponse::from(&board));
-    response.headers_mut().insert(header::LOCATION, location);
-    Ok(response)
+    reply::created(&format!("/v1/boards/{}", board.slug), &BoardResponse::from(&board))
 }
 
 /// List the boards
@@ -253,11 +154,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let store = &api.instance.store;
     let (boards, next) = boards::readable(store, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
-    let shown = |board: &Board| {
-        let is_server = key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
-        if is_server { BoardResponse::from(board) } else { BoardResponse::public(board) }
-    };
-    let data = boards.iter().map(shown).collect();
+    let is_server = |board: &Board| key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
+    let data = boards.iter().map(|board| BoardResponse::of(board, is_server(board))).collect();
     Ok(reply::read(&BoardsResponse { data, next_cursor: next }))
 }
 
@@ -272,7 +170,7 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
-    Ok(reply::read(&if is_server { BoardResponse::from(&*board) } else { BoardResponse::public(&board) }))
+    Ok(reply::read(&BoardResponse::of(&board, is_server)))
 }
 
 /// Change a board

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result, friends,
+    Result, friends,
     http::{
         api::{
             body,
@@ -57,7 +57,7 @@ pub(crate) struct FriendsRequest {
     change: FriendsChange,
     /// Ids of the players. A repeated id counts once.
     #[schema(value_type = Vec<UserIdText>, max_items = 5000, example = json!(["bob", "cyd"]))]
-    user_ids: Vec<String>,
+    user_ids: Vec<UserId>,
 }
 
 /// A request without content.
@@ -152,10 +152,7 @@ pub(crate) async fn change(api: Data<Api>, request: HttpRequest, payload: Payloa
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let FriendsRequest { change, user_ids } = body::json(&api, &request, payload).await?;
-    let parse =
-        |(place, id): (usize, &String)| id.parse().map_err(|error: Error| error.in_field(format!("user_ids[{place}]")));
-    let others: Vec<UserId> = user_ids.iter().enumerate().map(parse).collect::<Result<_>>()?;
-    let FriendsChanged { added, removed, friends } = change_friends(&api, &key, &user_id, change, &others).await?;
+    let FriendsChanged { added, removed, friends } = change_friends(&api, &key, &user_id, change, &user_ids).await?;
     Ok(reply::written(StatusCode::OK, &FriendsChangedResponse { added, removed, friends }))
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct CreateKey {
     role: Role,
     /// Boards of the key, each once. Absent for a key for all boards and for an admin key.
     #[schema(value_type = Option<BTreeSet<BoardName>>, min_items = 1, example = json!(["arena"]))]
-    boards: Option<Vec<String>>,
+    boards: Option<Vec<BoardSlug>>,
     /// Whether the key is for all boards. An admin key always is.
     all_boards: Option<bool>,
     /// When the key expires; never when absent.
@@ -62,13 +62,6 @@ impl TryFrom<CreateKey> for NewKey {
     type Error = Error;
 
     fn try_from(request: CreateKey) -> Result<Self> {
-        let slugs = |boards: Vec<String>| {
-            let slug = |(index, slug): (usize, &String)| {
-                slug.parse::<BoardSlug>().map_err(|error| error.in_field(format!("boards[{index}]")))
-            };
-            boards.iter().enumerate().map(slug).collect::<Result<_>>()
-        };
-        let boards = request.boards.map(slugs).transpose()?;
         let expiry = |text: String| {
             let expiry = DateTime::parse_from_rfc3339(&text);
             expiry.map(|at| at.to_utc()).map_err(|_| {
@@ -76,7 +69,7 @@ impl TryFrom<CreateKey> for NewKey {
             })
         };
         Ok(Self {
-            boards: Self::boards(request.role, boards, request.all_boards.unwrap_or_default())?,
+            boards: Self::boards(request.role, request.boards, request.all_boards.unwrap_or_default())?,
             name: request.name,
             role: request.role,
             expires_at: request.expires_at.map(expiry).transpose()?,

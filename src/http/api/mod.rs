@@ -33,7 +33,6 @@ pub(crate) mod submit;
 pub(crate) mod tier;
 pub(crate) mod timestamp;
 pub(crate) mod top;
-pub(crate) mod transaction;
 pub(crate) mod transactions;
 pub(crate) mod user;
 pub(crate) mod webhook;

@@ -4,7 +4,7 @@ use actix_web::{
     HttpMessage, HttpRequest, HttpResponse,
     http::{
         StatusCode,
-        header::{self, ETag, EntityTag, IfNoneMatch},
+        header::{self, ETag, EntityTag, HeaderValue, IfNoneMatch},
     },
     web::Bytes,
 };
@@ -105,6 +105,15 @@ pub(crate) fn has_tag(request: &HttpRequest, tag: &EntityTag) -> bool {
 /// Responds to a write. Caches must not store the response.
 pub(crate) fn written(status: StatusCode, body: &impl Serialize) -> HttpResponse {
     HttpResponse::build(status).insert_header((header::CACHE_CONTROL, "no-store")).json(body)
+}
+
+/// Responds to a write that has created what `path` reads.
+pub(crate) fn created(path: &str, body: &impl Serialize) -> Result<HttpResponse> {
+    let location =
+        HeaderValue::try_from(path).map_err(|error| Error::Internal(format!("{path} cannot be a header: {error}")))?;
+    let mut response = written(StatusCode::CREATED, body);
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
 }
 
 /// Responds to a write without a result.

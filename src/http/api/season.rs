@@ -2,7 +2,6 @@
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::{StatusCode, header},
     web::{Data, Payload},
 };
 use serde::{Deserialize, Serialize};
@@ -78,10 +77,6 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let board = path.find(&api.instance).await?;
     let season = season::create(&api.instance.store, &board, &new.name, (starts_at, ends_at), &by).await?;
     let period = Period::from(season);
-    let location = header::HeaderValue::try_from(format!("/v1/boards/{}/scores?period={}", board.slug, period.name()))
-        .map_err(|error| Error::Internal(format!("cannot build the path of {}: {error}", period.name())))?;
-    let answer = SeasonResponse { board: board.slug.as_str(), period: PeriodResponse::from(&period) };
-    let mut response = reply::written(StatusCode::CREATED, &answer);
-    response.headers_mut().insert(header::LOCATION, location);
-    Ok(response)
+    let path = format!("/v1/boards/{}/scores?period={}", board.slug, period.name());
+    reply::created(&path, &SeasonResponse { board: board.slug.as_str(), period: PeriodResponse::from(&period) })
 }

@@ -1,11 +1,11 @@
-//! `/v1/boards/{board}/transactions`: the ledger of a board as an event stream.
+//! `/v1/boards/{board}/transactions`: the ledger of a board as an event stream, and voids of its rows.
 
 use std::{rc::Rc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{Method, header},
-    web::{Bytes, Data},
+    web::{Bytes, Data, Payload},
 };
 use futures::stream;
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,22 @@ use crate::{
     Error, Result,
     delivery::transactions::{Reader, Start},
     http::{
-        api::{export::FileResponse, path::BoardPath, query},
+        api::{
+            export::FileResponse,
+            path::{BoardPath, TransactionPath},
+            query, reply,
+            user::ActRequest,
+        },
         auth::caller,
-        server::{Api, activity::Activity, problem::ActProblems},
+        server::{
+            Api,
+            activity::Activity,
+            problem::{ActProblems, WriteProblems},
+            version,
+        },
     },
     model::score::Transaction,
-    telemetry,
+    scoring, telemetry,
 };
 
 /// Maximum seconds of a request that waits for transactions.
@@ -115,4 +125,25 @@ fn lines(rows: &[Transaction], reader: &Reader) -> Result<Bytes> {
     text.push(b'\n');
     telemetry::count_streamed(rows.len());
     Ok(text.into())
+}
+
+/// Void a score
+///
+/// Needs an admin key. The score no longer counts in open periods. The ledger keeps it.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/transactions/{transaction_id}/void", operation_id = "void_score",
+    tag = "administration", security(("key" = [])), params(BoardPath, TransactionPath),
+    request_body = Option<ActRequest>,
+    responses((status = 204, description = "The score was voided."), WriteProblems),
+)]
+pub(crate) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
+    let board = path.find(&api.instance).await?;
+    scoring::void(&api.instance.rankings, &board, transaction_id, &act).await?;
+    version::note_write(&request, &board);
+    Ok(reply::done())
 }

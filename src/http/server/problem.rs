@@ -183,77 +183,49 @@ fn references(statuses: &[u16]) -> BTreeMap<String, RefOr<Response>> {
     named.map(|(status, name, _)| (status.to_string(), Ref::from_response_name(*name).into())).collect()
 }
 
-/// Problems of a service that cannot respond.
-pub(crate) struct UnavailableProblem;
+/// The problems of a call, by its place in [`LISTS`].
+pub(crate) struct Problems<const LIST: usize>;
 
-impl IntoResponses for UnavailableProblem {
+impl<const LIST: usize> IntoResponses for Problems<LIST> {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[500, 503])
+        references(LISTS[LIST])
     }
 }
+
+const LISTS: [&[u16]; 8] = [
+    &[500, 503],
+    &[429],
+    &[401, 422, 429, 500, 503],
+    &[401, 403, 422, 429, 500, 503],
+    &[401, 403, 404, 422, 429, 500, 503],
+    &[400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503],
+    &[401, 403, 404, 409, 422, 429, 500, 503],
+    &[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503],
+];
+
+/// Problems of a service that cannot respond.
+pub(crate) type UnavailableProblem = Problems<0>;
 
 /// The problem of a caller over its rate limit, for a call that has no other.
-pub(crate) struct TooManyProblem;
-
-impl IntoResponses for TooManyProblem {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[429])
-    }
-}
+pub(crate) type TooManyProblem = Problems<1>;
 
 /// Problems of a call that lists everything.
-pub(crate) struct ListProblems;
-
-impl IntoResponses for ListProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 422, 429, 500, 503])
-    }
-}
+pub(crate) type ListProblems = Problems<2>;
 
 /// Problems of a call that lists everything and needs an admin key.
-pub(crate) struct AdminListProblems;
-
-impl IntoResponses for AdminListProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 403, 422, 429, 500, 503])
-    }
-}
+pub(crate) type AdminListProblems = Problems<3>;
 
 /// Problems of a call that reads a named resource.
-pub(crate) struct ReadProblems;
-
-impl IntoResponses for ReadProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 403, 404, 422, 429, 500, 503])
-    }
-}
+pub(crate) type ReadProblems = Problems<4>;
 
 /// Problems of a call that reads, with parameters in its body.
-pub(crate) struct QueryProblems;
-
-impl IntoResponses for QueryProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503])
-    }
-}
+pub(crate) type QueryProblems = Problems<5>;
 
 /// Problems of a call without a body that may conflict with stored data.
-pub(crate) struct ActProblems;
-
-impl IntoResponses for ActProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 403, 404, 409, 422, 429, 500, 503])
-    }
-}
+pub(crate) type ActProblems = Problems<6>;
 
 /// Problems of a call that writes the content of its body.
-pub(crate) struct WriteProblems;
-
-impl IntoResponses for WriteProblems {
-    fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503])
-    }
-}
+pub(crate) type WriteProblems = Problems<7>;
 
 #[cfg(test)]
 mod tests {

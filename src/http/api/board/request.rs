@@ -1,9 +1,6 @@
 //! Rules of a board, as a caller sets them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    str::FromStr,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use strum::VariantNames;
@@ -18,12 +15,12 @@ use crate::{
     },
     model::{
         board::{
-            ArchivedKind, BoardChange, Buckets, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
-            FirstLayout, GainMaxChange, KeptArchivesChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading,
-            SnapshotKind, Ties, WindowLength,
+            ArchivedKind, BoardChange, BoardSlug, Buckets, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
+            DEFAULT_POINTS_BOUND, FirstLayout, GainMaxChange, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
+            PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
         },
         combination::{CombinationChange, NewCombination},
-        presentation::{Presentation, PresentationChange},
+        presentation::{Colour, Description, IconUrl, Presentation, PresentationChange, ScoreFormat},
         segment::Attribute,
         tag::Tag,
         tier::Tiers,
@@ -36,8 +33,8 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateBoard {
     /// Name in URLs.
-    #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
-    slug: String,
+    #[schema(value_type = String, example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    slug: BoardSlug,
     /// Title shown to people; the slug when absent.
     #[schema(example = "Arena", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     title: Option<String>,
@@ -97,26 +94,26 @@ pub(crate) struct CreateBoard {
     /// Lengths of rolling windows, up to 8: `2d` to `366d` for days, `24h` for hours. The period
     /// `rolling:7d` is then the seven days that end with the current one.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
-    rolling: Option<Vec<String>>,
+    rolling: Option<Vec<WindowLength>>,
     /// Names that group boards, up to 20: 1 to 40 lower-case letters, digits, `-` and `_`, beginning
     /// with a letter or a digit.
     #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba"]), max_items = 20)]
-    tags: Option<Vec<String>>,
+    tags: Option<BTreeSet<Tag>>,
     /// How scores are written for people: `number`, `decimal:2` (12345 is 123.45), `duration:ms` or
     /// `duration:s`. `number` and `decimal` may have a unit after a space, such as `number points`.
     /// `number` when absent.
     #[schema(value_type = Option<ScoreFormatText>)]
-    score_format: Option<String>,
+    score_format: Option<ScoreFormat>,
     /// Text about the board, up to 1,000 bytes.
     #[schema(value_type = Option<DescriptionText>)]
-    description: Option<String>,
+    description: Option<Description>,
     /// Picture of the board: an https URL, or a path on the host of the service, up to 1,024 bytes.
     /// Pages show the picture only if this is a path.
     #[schema(value_type = Option<IconUrlText>)]
-    icon_url: Option<String>,
+    icon_url: Option<IconUrl>,
     /// Colour of the board, for decoration.
     #[schema(value_type = Option<ColourText>)]
-    colour: Option<String>,
+    colour: Option<Colour>,
     /// Named parts of the rankings, up to 20, best first, with different names: `gold: top 10 %` (0.01
     /// to 100, with up to two decimals), `gold: rank 100` or `gold: score 5000` (5,000 or better). A
     /// player has the first tier whose rule holds.
@@ -127,7 +124,7 @@ pub(crate) struct CreateBoard {
     /// Names have 1 to 32 lower-case letters, digits and `_`. A board with segments has neither
     /// `snapshots` nor `rolling`.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
-    segments: Option<Vec<String>>,
+    segments: Option<Vec<Attribute>>,
     /// Which rankings have bucket rows; `all` when absent. `all_time` saves most of the work after a
     /// score. Rank indexes in memory then rank the other periods; without an index, a read of them
     /// reads all players of the board.
@@ -170,7 +167,7 @@ impl TryFrom<CreateBoard> for NewBoard {
         request.check_combined()?;
         check_time_zone(request.time_zone.as_deref())?;
         Ok(Self {
-            slug: request.slug.parse().map_err(|error: Error| error.in_field("slug"))?,
+            slug: request.slug,
             title: request.title,
             mode: request.mode,
             order: request.order.unwrap_or(Order::Desc),
@@ -188,30 +185,20 @@ impl TryFrom<CreateBoard> for NewBoard {
             gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
             on_violation: request.on_violation.unwrap_or_default(),
             snapshots: request.snapshots,
-            rolling: windows(&request.rolling.unwrap_or_default())?,
-            tags: tags(&request.tags.unwrap_or_default())?,
+            rolling: request.rolling.unwrap_or_default(),
+            tags: request.tags.unwrap_or_default(),
             presentation: Presentation {
-                score_format: parsed(request.score_format.as_deref())?.unwrap_or_default(),
-                description: parsed(request.description.as_deref())?,
-                icon_url: parsed(request.icon_url.as_deref())?,
-                colour: parsed(request.colour.as_deref())?,
+                score_format: request.score_format.unwrap_or_default(),
+                description: request.description,
+                icon_url: request.icon_url,
+                colour: request.colour,
             },
             tiers: Tiers::parse(&request.tiers.unwrap_or_default())?,
-            segments: attributes(&request.segments.unwrap_or_default())?,
+            segments: request.segments.unwrap_or_default(),
             buckets: request.buckets.unwrap_or_default(),
             combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
-}
-
-/// Parses lengths of windows.
-fn windows(lengths: &[String]) -> Result<Vec<WindowLength>> {
-    lengths.iter().map(|length| length.parse()).collect()
-}
-
-/// Parses an optional text.
-fn parsed<T: FromStr<Err = Error>>(text: Option<&str>) -> Result<Option<T>> {
-    text.map(str::parse).transpose()
 }
 
 /// How scores are written for people.
@@ -269,18 +256,6 @@ pub(crate) struct TagText(String);
 #[schema(as = Attribute, example = "country", min_length = 1, max_length = 32, pattern = "^[a-z0-9_]+$")]
 #[expect(dead_code, reason = "describes a valid name")]
 struct AttributeText(String);
-
-/// Parses names of attributes.
-fn attributes(names: &[String]) -> Result<Vec<Attribute>> {
-    let parsed = names.iter().enumerate();
-    parsed.map(|(n, name)| name.parse().map_err(|error: Error| error.in_field(format!("segments[{n}]")))).collect()
-}
-
-/// Parses tags. A repeated tag counts once.
-fn tags(tags: &[String]) -> Result<BTreeSet<Tag>> {
-    let parsed = tags.iter().enumerate();
-    parsed.map(|(n, tag)| tag.parse().map_err(|error: Error| error.in_field(format!("tags[{n}]")))).collect()
-}
 
 /// Rejects text that PostgreSQL cannot store. PostgreSQL decides which zones exist.
 fn check_time_zone(name: Option<&str>) -> Result<()> {
@@ -394,32 +369,32 @@ pub(crate) struct UpdateBoard {
     snapshots: Option<Option<SnapshotKind>>,
     /// Lengths of rolling windows from now on, instead of all earlier ones.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
-    rolling: Option<Vec<String>>,
+    rolling: Option<Vec<WindowLength>>,
     /// Tags from now on, instead of all earlier ones.
     #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba", "operability"]), max_items = 20)]
-    tags: Option<Vec<String>>,
+    tags: Option<BTreeSet<Tag>>,
     /// New format of scores.
     #[schema(value_type = Option<ScoreFormatText>)]
-    score_format: Option<String>,
+    score_format: Option<ScoreFormat>,
     /// New text about the board; null removes it.
     #[serde(default, deserialize_with = "body::present")]
     #[schema(value_type = Option<DescriptionText>)]
-    description: Option<Option<String>>,
+    description: Option<Option<Description>>,
     /// New picture; null removes it.
     #[serde(default, deserialize_with = "body::present")]
     #[schema(value_type = Option<IconUrlText>)]
-    icon_url: Option<Option<String>>,
+    icon_url: Option<Option<IconUrl>>,
     /// New colour; null removes it.
     #[serde(default, deserialize_with = "body::present")]
     #[schema(value_type = Option<ColourText>)]
-    colour: Option<Option<String>>,
+    colour: Option<Option<Colour>>,
     /// Tiers from now on, instead of all earlier ones. Closed periods keep theirs; a combined board
     /// gets the new ones with its next refresh.
     #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %"]), max_items = 20)]
     tiers: Option<Vec<String>>,
     /// Attributes by which each period also has separate rankings, instead of all earlier ones.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
-    segments: Option<Vec<String>>,
+    segments: Option<Vec<Attribute>>,
     /// Which rankings have bucket rows, of those created from now on: of new periods, and by
     /// `centile rebuild`.
     buckets: Option<Buckets>,
@@ -449,16 +424,16 @@ impl TryFrom<UpdateBoard> for BoardChange {
             gain_max: gain_max(request.gain_max)?,
             on_violation: request.on_violation,
             snapshots: request.snapshots,
-            rolling: request.rolling.as_deref().map(windows).transpose()?,
-            tags: request.tags.as_deref().map(tags).transpose()?,
+            rolling: request.rolling,
+            tags: request.tags,
             presentation: PresentationChange {
-                score_format: parsed(request.score_format.as_deref())?,
-                description: request.description.as_ref().map(|text| parsed(text.as_deref())).transpose()?,
-                icon_url: request.icon_url.as_ref().map(|url| parsed(url.as_deref())).transpose()?,
-                colour: request.colour.as_ref().map(|colour| parsed(colour.as_deref())).transpose()?,
+                score_format: request.score_format,
+                description: request.description,
+                icon_url: request.icon_url,
+                colour: request.colour,
             },
             tiers: request.tiers.as_deref().map(Tiers::parse).transpose()?,
-            segments: request.segments.as_deref().map(attributes).transpose()?,
+            segments: request.segments,
             buckets: request.buckets,
             combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
