@@ -445,7 +445,7 @@ pub struct BoardChange {
     pub combination: Option<CombinationChange>,
 }
 
-/// A board. Its JSON form is that of the API, without the limits of its events.
+/// A board. Its JSON form leaves out the limits of its events, which not everyone may see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BoardRules)]
 pub struct Board {

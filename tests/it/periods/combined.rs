@@ -327,7 +327,7 @@ async fn a_definition_is_shown_changed_and_computed_by_the_service() {
     run(&db, &["board", "combine", "hero", "--replace", "--source", "arena@week:2024-01-01"]).well();
     assert_eq!(
         run(&db, &["board", "show", "hero", "--json"]).json()["combination"]["sources"],
-        json!(["arena@week:2024-01-01"])
+        json!([{"board": "arena", "period": "week:2024-01-01", "weight": 1}])
     );
 }
 
