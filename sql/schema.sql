@@ -5600,7 +5600,7 @@ BEGIN
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND NOT g.has_bucket_rows;
     IF v_period.segment = '' THEN
-        -- Takes a quarter of the time.
+        -- Faster than the view.
         RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_period.board_id AND v_period.id = ANY (x.period_ids));
     ELSIF FOUND THEN
         RETURN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);

@@ -1,4 +1,4 @@
--- A cluster has no functions that read players as a bucket.
+-- On a cluster, no function ranks players without bucket rows.
 CREATE OR REPLACE FUNCTION centile_store.check_buckets(p_buckets text) RETURNS void
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,7 +1,7 @@
 -- The buckets begin where those of the last period of the same kind and segment with bounds do,
 -- otherwise at the board's layout bounds. Without either, one bucket has all keys. The table of the
 -- first bucket depends on the period's id, so that small rankings spread over the tables. By the
--- board's setting "buckets", the ranking has no bucket rows, and one bucket that is no table.
+-- board's setting "buckets", the ranking has no bucket rows, and one bucket, 100, without a table.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$

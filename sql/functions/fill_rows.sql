@@ -1,6 +1,6 @@
 -- Brings the bucket rows of a lane to the lane's last batch: first those of players who have them
 -- already, by the log, then those of the next p_limit players. Call it until "players" is 0, and
--- again when scores have arrived. Writers do not wait. Only advances a ranking without bucket rows.
+-- again when scores have arrived. Writers do not wait. For a ranking without bucket rows, only sets the batch.
 CREATE OR REPLACE FUNCTION centile_store.fill_rows(p_ranking_id bigint, p_lane smallint, p_limit integer DEFAULT 10000, OUT players bigint, OUT changes bigint)
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_custom_plan

@@ -1,8 +1,8 @@
 //! The cache of an instance: values that may be missing at any moment, but are never wrong.
 //!
 //! Besides `queue`, it is the only caller of Redis. No call returns an error: a failed read is
-//! a miss, and a failed write stores nothing. Without Redis nothing is stored: each instance keeps what
-//! it has read.
+//! a miss, and a failed write stores nothing. Without Redis, this cache stores nothing; other caches of
+//! the process still keep what they have read.
 
 mod frame;
 mod key;

@@ -7,7 +7,7 @@
 //! scores comes earlier, so that an overloaded instance refuses them at once; it is checked again
 //! before the write.
 
-// Rooms from the lowest to the highest. None imports from a higher one, or from this file.
+// Layers from the lowest to the highest. None imports from a higher one, or from `http/mod.rs`.
 pub(crate) mod server;
 
 pub(crate) mod auth;

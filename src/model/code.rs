@@ -109,7 +109,7 @@ pub enum Code {
     DatabaseBusy,
     /// The service has too much to do; it wrote nothing.
     Overloaded,
-    /// The period has no bucket rows, and no rank index of it is ready; retry.
+    /// The period has no bucket rows, and no rank index of it is ready; retry, and raise `--index-memory` if it stays so.
     IndexUnavailable,
     /// The outcome of a write is unknown; send it again with the same ids.
     OutcomeUnknown,

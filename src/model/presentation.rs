@@ -31,7 +31,7 @@ pub struct Presentation {
     pub colour: Option<Colour>,
 }
 
-/// Leaves out a text that was written by SQL and is invalid here: it only decorates a board.
+/// Ignores an invalid text that SQL has stored, because it is only shown.
 fn if_valid<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let warn = |error: &Error| tracing::warn!(%error, "a board has an invalid text");

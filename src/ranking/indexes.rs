@@ -249,9 +249,11 @@ impl Indexes {
     /// Chooses the source for a read of `ranking`.
     ///
     /// The selector means this ranking only within the time range of `resolved`. The round checks
-    /// that by the database's clock. A shared read needs no permit for SQL. Returns
-    /// [`Error::Replaced`] if the period has another ranking, and [`Code::IndexUnavailable`] for a ranking without bucket rows whose index is not ready within
-    /// the time limit of a wait for a connection.
+    /// that by the database's clock. A shared read needs no permit for SQL.
+    ///
+    /// Returns [`Error::Replaced`] if the period has another ranking, and [`Code::IndexUnavailable`]
+    /// for a ranking without bucket rows whose index is not ready within the time limit of a wait for
+    /// a connection.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
@@ -263,7 +265,7 @@ impl Indexes {
             Kept::Ready(board) => board,
             Kept::Loading(board) => {
                 // Under load, the index may be ready before all batches are applied.
-                let sql = self.applied_sql(&board, ranking, is_shared);
+                let sql = self.applied_sql(&board, resolved, ranking, is_shared);
                 tokio::pin!(sql);
                 loop {
                     if let Ok(sql) = timeout(LOAD_CHECK_INTERVAL, &mut sql).await {
@@ -289,7 +291,7 @@ impl Indexes {
             // the round ends.
             tokio::select! {
                 round = answer => round,
-                sql = self.applied_sql(&board, ranking, is_shared) => return sql,
+                sql = self.applied_sql(&board, resolved, ranking, is_shared) => return sql,
             }
         };
         let end = match round {
@@ -394,12 +396,23 @@ impl Indexes {
         }
     }
 
+    /// Returns access to SQL with a permit. Take it only while waiting for no other.
+    pub(super) async fn permit(&self, board_id: i32) -> Result<Access> {
+        self.limited_sql(&self.board(board_id), false).await
+    }
+
     /// Returns access to SQL as [`Self::limited_sql`], once all batches are applied. For a ranking
-    /// without bucket rows, waits and returns [`Code::IndexUnavailable`].
-    async fn applied_sql(&self, board: &BoardIndexes, ranking: RankingRef, is_shared: bool) -> Result<Access> {
+    /// without bucket rows, waits and returns an error.
+    async fn applied_sql(
+        &self,
+        board: &BoardIndexes,
+        resolved: &ResolvedPeriod,
+        ranking: RankingRef,
+        is_shared: bool,
+    ) -> Result<Access> {
         if !ranking.has_bucket_rows {
             tokio::time::sleep(self.store.pool_wait()).await;
-            return Err(index_unavailable());
+            return Err(self.no_index(resolved, ranking).await);
         }
         let access = self.limited_sql(board, is_shared).await?;
         self.apply(board.board).await?;
@@ -410,7 +423,10 @@ impl Indexes {
     /// longer means the ranking.
     async fn no_index(&self, resolved: &ResolvedPeriod, ranking: RankingRef) -> Error {
         match self.primary.is_current(resolved, ranking).await {
-            Ok(true) => index_unavailable(),
+            Ok(true) => Error::unavailable(
+                Code::IndexUnavailable,
+                "the period has no bucket rows, and its rank index is not ready; retry, and see that --index-memory has room for it",
+            ),
             Ok(false) => Error::Replaced,
             Err(error) => error,
         }
@@ -611,14 +627,6 @@ impl IndexView {
 pub(crate) fn key_of(key: StoredKey) -> RankKey {
     let user_id = u32::try_from(key.internal_id.max(0)).unwrap_or(u32::MAX);
     RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }
-}
-
-/// Returns the error for a ranking without bucket rows that no index can answer.
-fn index_unavailable() -> Error {
-    Error::unavailable(
-        Code::IndexUnavailable,
-        "the period has no bucket rows, and its rank index is not ready; retry, and see that --index-memory has room for it",
-    )
 }
 
 #[cfg(test)]

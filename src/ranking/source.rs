@@ -83,7 +83,7 @@ struct Found {
 }
 
 /// Passes the source of the period that `selector` means to `read`, again if it returns
-/// [`Error::Replaced`]. A shared read serves many callers, as for a top list.
+/// [`Error::Replaced`]. Set `is_shared` for a read that serves many callers, such as a top list.
 pub(crate) async fn read<'a, T, F: Future<Output = Result<T>>>(
     rankings: &'a Rankings,
     board: &'a Board,
@@ -486,14 +486,13 @@ pub(crate) async fn rank_changes(
     let names: BTreeSet<&str> = standings.iter().map(|standing| standing.period.as_str()).collect();
     // Concurrently, so that all periods share one round.
     let accesses = join_all(names.iter().map(|name| access_of(rankings, board, name))).await;
-    let (mut views, mut permits) = (HashMap::new(), Vec::new());
+    let mut views = HashMap::new();
     for (name, access) in names.into_iter().zip(accesses) {
         match access {
             Ok(Some(Access::Index(view))) => {
                 views.insert(name, view);
             }
-            Ok(Some(Access::Sql(permit))) => permits.push(permit),
-            Ok(None) => {}
+            Ok(None | Some(Access::Sql(_))) => {}
             Err(error) if matches!(error.code(), Code::IndexUnavailable | Code::ConcurrentChange) => {}
             Err(error) => return Err(error),
         }
@@ -503,12 +502,12 @@ pub(crate) async fn rank_changes(
         views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board, user_id, standing.was)).ok()
     };
     let changes: Vec<Option<RankChange>> = standings.iter().map(change).collect();
-    // A period is closed or has no index yet, so SQL reads it, if it has bucket rows. The permits are
-    // held until the statement ends.
+    // A period is closed or has no index yet, so SQL reads it, if it has bucket rows.
     let others = standings.iter().zip(&changes).filter(|(_, change)| change.is_none());
     let others: Vec<&Standing> = others.map(|(standing, _)| *standing).collect();
     let mut by_sql = Vec::new().into_iter();
     if !others.is_empty() {
+        let _permit = rankings.indexes.permit(board.id).await?;
         rankings.indexes.apply(board.id).await?;
         by_sql = rankings.primary.rank_changes(board.id, &others).await?.into_iter();
     }
@@ -522,7 +521,7 @@ async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Opt
     else {
         return Ok(None);
     };
-    rankings.indexes.access(board.slug.as_str(), &resolved, ranking, false).await.map(Some)
+    rankings.indexes.access(board.slug.as_str(), &resolved, ranking, true).await.map(Some)
 }
 
 /// Returns a player's rank, and the rank that the player's earlier key would have now. A rank is

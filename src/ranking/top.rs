@@ -223,7 +223,7 @@ async fn refill_list(
                 if let Some(kept) = current(&source, ranking, key, &state, asked_at, render).await? {
                     return Ok(kept);
                 }
-                read(&source, ranking, limit, render).await
+                read(&source, ranking, limit, asked_at, render).await
             }
             Some(PeriodSource::Archive(archive)) => closed(&source, archive, key, render).await,
             None => {
@@ -318,10 +318,10 @@ async fn read(
     source: &RankSource<'_>,
     ranking: RankingRef,
     limit: u32,
+    asked_at: Instant,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<CachedTop> {
     let RankSource { rankings, board, .. } = source;
-    let asked_at = Instant::now();
     let (state, rows) = source.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?;
     telemetry::count_read("top", ReadSource::Database);
     let page = read::page_of(board, source.header(&state), rows);

@@ -65,16 +65,18 @@ impl Store {
     async fn take_snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
         let mut connection = self.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
+        let has_cursor = matches!(source, PeriodSource::Live(RankingRef { has_bucket_rows: false, .. }));
+        if has_cursor {
+            // Each statement reads all players.
+            connection.execute("SET LOCAL enable_seqscan = on; SET LOCAL work_mem = '128MB'").await?;
+        }
         let state: Result<(State, ())> = read!(&mut connection, resolved, source, |row| (),
             "sql/queries/ranking_state.sql"; "sql/queries/archive_state.sql");
         let (state, ()) = state?;
-        let mut has_cursor = false;
         if let PeriodSource::Live(RankingRef { ranking_id, has_bucket_rows: false, .. }) = source {
-            has_cursor = true;
             // The keys are in no order, so they are sorted once.
             let cursor = format!(
-                "SET LOCAL work_mem = '128MB'; SET LOCAL enable_seqscan = on;
-                 DECLARE export NO SCROLL CURSOR FOR
+                "DECLARE export NO SCROLL CURSOR FOR
                  SELECT row_number() OVER best, CASE b.ties WHEN 'shared' THEN rank() OVER (ORDER BY l.rank_key DESC) ELSE row_number() OVER best END,
                         u.external_id, u.name, l.score, l.reached_at
                  FROM centile_store.leaderboard l

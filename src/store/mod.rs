@@ -259,12 +259,12 @@ impl Store {
         join_all(pools.iter().map(Pool::is_reachable)).await.contains(&true)
     }
 
-    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for a permit or for
-    /// another caller's read may time out for this reason, or under load.
+    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for an index, for a permit
+    /// or for another caller's read may time out for this reason, or under load.
     pub(crate) async fn is_outage(&self, error: &Error) -> bool {
         match error.code() {
             Code::DatabaseUnavailable => true,
-            Code::Overloaded => !self.is_reachable().await,
+            Code::Overloaded | Code::IndexUnavailable => !self.is_reachable().await,
             _ => false,
         }
     }

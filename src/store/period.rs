@@ -60,7 +60,7 @@ pub(crate) struct RankingRef {
     pub(crate) board: i32,
     pub(crate) period_id: i64,
     pub(crate) ranking_id: i64,
-    /// Whether it has bucket rows. Without them, only its rank index answers.
+    /// Whether it has bucket rows. Without them, SQL answers only downloads and functions in psql.
     pub(crate) has_bucket_rows: bool,
 }
 

@@ -336,11 +336,11 @@ async fn requests_read_only_the_boards_that_they_show() {
     let site = Site::start(&db, &["--no-maintenance"]).await;
     site.board(json!({"slug": "b00"}), &[("ada", 5)]).await;
     db.execute("SELECT centile.create_board(format('b%s', lpad(n::text, 2, '0'))) FROM generate_series(1, 40) n").await;
-    // No instance can decode the last board, which the database would not store. So a request that
-    // reads it fails.
+    // No instance can decode the last board, which is combined from no sources. So a request that reads
+    // it fails.
     db.execute(
-        "ALTER TABLE centile_store.boards ALTER title DROP NOT NULL;
-         UPDATE centile_store.boards SET title = NULL WHERE slug = 'b40'",
+        "INSERT INTO centile_store.combinations (board_id, join_rule, aggregate)
+         SELECT id, 'union', 'sum' FROM centile_store.boards WHERE slug = 'b40'",
     )
     .await;
     site.get("/v1/boards").await.is(500);
@@ -357,7 +357,7 @@ async fn requests_read_only_the_boards_that_they_show() {
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
     }
     // The home page goes on with further boards.
-    db.execute("UPDATE centile_store.boards SET title = slug WHERE slug = 'b40'").await;
+    db.execute("DELETE FROM centile_store.combinations").await;
     let (mut path, mut shown) = ("/".to_owned(), Vec::new());
     loop {
         let page = site.get(&path).await;
@@ -402,7 +402,7 @@ async fn a_damaged_row_hides_no_other_row_of_a_list() {
     assert_eq!(column(&run(&db, &["board", "list", "--json"]).json(), "slug"), ["a", "d"]);
     site.admin(Method::GET, "/ops/", Value::Null).await;
     // However many lists leave it out.
-    site.serve.logged("board b has an unknown rule for ties", 1).await;
+    site.serve.logged("board b is damaged", 1).await;
     site.serve.logged("board c has an unknown limit of gains", 1).await;
     for slug in ["b", "c"] {
         until("it is no longer cached", async || site.get(&format!("/v1/boards/{slug}")).await.status == 500).await;

@@ -353,7 +353,7 @@ async fn a_window_is_archived_only_if_the_board_keeps_it() {
     let open = "SELECT count(*) FROM centile.periods WHERE kind = 'rolling' AND state <> 'closed'";
     until("no window is open", async || query_scalar::<_, i64>(open).fetch_one(&pool).await.unwrap() == 0).await;
     let refused = site.admin(Method::PATCH, "/v1/boards/arena", json!({"rolling": ["1d"]})).await.is(422);
-    assert_eq!(refused["field"], "rolling");
+    assert_eq!(refused["field"], "rolling[0]");
     // And come back.
     run(&db, &["board", "change", "arena", "--rolling", "24h,3d"]).well();
     until("the window is filled", async || site.get(&format!("{SCORES}?period=rolling:3d")).await.status == 200).await;

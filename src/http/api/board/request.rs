@@ -125,9 +125,9 @@ pub(crate) struct CreateBoard {
     /// `snapshots` nor `rolling`.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
     segments: Option<Vec<Attribute>>,
-    /// Which rankings have bucket rows; `all` when absent. `all_time` saves most of the work after a
-    /// score. Rank indexes in memory then rank the other periods; without an index, a read of them
-    /// reads all players of the board.
+    /// Which rankings have bucket rows; `all` when absent. `all_time` saves 40 % of PostgreSQL's time
+    /// per score. Rank indexes in memory alone then rank the other periods; while one is not ready, a
+    /// read gets 503 `index_unavailable`.
     buckets: Option<Buckets>,
     /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
     /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
@@ -395,8 +395,8 @@ pub(crate) struct UpdateBoard {
     /// Attributes by which each period also has separate rankings, instead of all earlier ones.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
     segments: Option<Vec<Attribute>>,
-    /// Which rankings have bucket rows, of those created from now on: of new periods, and by
-    /// `centile rebuild`.
+    /// Which rankings get bucket rows. Applies to new periods, and to open ones once `centile rebuild`
+    /// has run.
     buckets: Option<Buckets>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
     /// once; until then, readers get the previous ranking.
