@@ -396,7 +396,7 @@ impl Indexes {
         }
     }
 
-    /// Returns access to SQL with a permit. Take it only while waiting for no other.
+    /// Returns access to SQL with a permit. Do not wait for another permit while holding it.
     pub(super) async fn permit(&self, board_id: i32) -> Result<Access> {
         self.limited_sql(&self.board(board_id), false).await
     }

@@ -402,8 +402,8 @@ async fn a_damaged_row_hides_no_other_row_of_a_list() {
     assert_eq!(column(&run(&db, &["board", "list", "--json"]).json(), "slug"), ["a", "d"]);
     site.admin(Method::GET, "/ops/", Value::Null).await;
     // However many lists leave it out.
-    site.serve.logged("board b is damaged", 1).await;
-    site.serve.logged("board c is damaged", 1).await;
+    site.serve.logged("board b is damaged: unknown variant `none`", 1).await;
+    site.serve.logged("board c is damaged: unknown variant `fortnight`", 1).await;
     for slug in ["b", "c"] {
         until("it is no longer cached", async || site.get(&format!("/v1/boards/{slug}")).await.status == 500).await;
     }
