@@ -72,8 +72,7 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
     let top = POINTS * (events / players).max(1) * u64::from(weeks);
     let board_id = bench
         .psql(&format!(
-            "SELECT centile.create_board('{BOARD}', p_periods => '{{all_time,week}}',
-                                         p_layout_bounds => ARRAY(SELECT n * {top} / 100 FROM generate_series(1, 99) AS n))"
+            "SELECT centile.create_board('{BOARD}', '{{\"periods\": [\"all_time\", \"week\"], \"first_layout\": {{\"expected_points\": {top}}}}}')"
         ))?
         .parse()?;
     bench.psql(&format!(

@@ -69,7 +69,7 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> 
 
 /// Makes closed days with a score of every player in each.
 fn fill(bench: &Bench, players: u32) -> Outcome<()> {
-    let board = bench.psql(&format!("SELECT centile.create_board('{BOARD}', p_periods => '{{day}}')"))?;
+    let board = bench.psql(&format!("SELECT centile.create_board('{BOARD}', '{{\"periods\": [\"day\"]}}')"))?;
     bench.psql(&format!(
         "INSERT INTO centile_store.users (external_id, name, lane_hash)
          SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"

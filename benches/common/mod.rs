@@ -255,7 +255,7 @@ pub fn output(command: &mut Command) -> Outcome<String> {
 #[allow(dead_code, reason = "one benchmark fills weeks instead")]
 pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
     let board_id =
-        bench.psql(&format!("SELECT centile.create_board('{board}', p_periods => '{{all_time,week,month}}')"))?;
+        bench.psql(&format!("SELECT centile.create_board('{board}', '{{\"periods\": [\"all_time\", \"week\", \"month\"]}}')"))?;
     bench.psql(&format!(
         "INSERT INTO centile_store.users (external_id, name, lane_hash)
          SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"

@@ -2,7 +2,7 @@
 -- events, and rows that arrive while a ranking is built.
 CREATE OR REPLACE FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS centile_store.entry_change[]
 LANGUAGE plpgsql STABLE
-SET plan_cache_mode = force_custom_plan
+SET plan_cache_mode = force_custom_plan SET enable_seqscan = off
 AS $$
 BEGIN
     RETURN ARRAY(

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION centile_store.repair_players(
     p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint,
     p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_custom_plan
+SET plan_cache_mode = force_custom_plan SET enable_seqscan = off
 AS $$
 DECLARE
     v_period   centile_store.periods;

@@ -1,46 +1,22 @@
--- NULL leaves a rule unchanged. The rules that define the meaning of scores cannot change once
--- there are scores. p_kept_archives and p_gain_max change the kinds that they name: a number is the
--- new limit, a JSON null removes it. 0 events per minute removes that limit, and
--- none removes the snapshots. p_rolling replaces all lengths, p_tags all tags, p_tiers all tiers, and
--- p_segments all segments. An empty text removes description, icon and colour. p_buckets takes effect
--- for rankings that are created from then on.
-CREATE OR REPLACE FUNCTION centile.update_board(
-    p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
-    p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL,
-    p_frozen_top_size integer DEFAULT NULL, p_kept_archives jsonb DEFAULT NULL, p_reading text DEFAULT NULL,
-    p_events_per_minute integer DEFAULT NULL, p_gain_max jsonb DEFAULT NULL, p_on_violation text DEFAULT NULL,
-    p_snapshots text DEFAULT NULL, p_rolling text[] DEFAULT NULL, p_actor text DEFAULT session_user, p_tags text[] DEFAULT NULL,
-    p_score_format text DEFAULT NULL, p_description text DEFAULT NULL, p_icon_url text DEFAULT NULL, p_colour text DEFAULT NULL, p_tiers text[] DEFAULT NULL, p_segments text[] DEFAULT NULL, p_buckets text DEFAULT NULL)
-RETURNS integer
+-- p_rules is described at centile_store.set_rules. The rules that define the meaning of scores cannot
+-- change once there are scores. buckets takes effect for rankings that are created from then on.
+CREATE OR REPLACE FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text DEFAULT session_user) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_slug);
     v_new   centile_store.boards;
     v_was   jsonb;
+    v_name  text := (SELECT min(n) FROM unnest('{periods,first_layout}'::text[]) AS n WHERE p_rules ->> n IS NOT NULL);
 BEGIN
+    IF v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot change' USING ERRCODE = 'CB422', DETAIL = v_name, HINT = 'Create another board.';
+    END IF;
     PERFORM centile_store.lock_buckets(v_board.id);
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
-    PERFORM centile_store.check_time_zone(p_time_zone) WHERE p_time_zone <> v_board.time_zone;
-    PERFORM centile_store.check_buckets(p_buckets);
-    UPDATE centile_store.boards b
-    SET title = coalesce(p_title, b.title), mode = coalesce(p_mode, b.mode), score_order = coalesce(p_order, b.score_order),
-        ties = coalesce(p_ties, b.ties), lanes = coalesce(p_lanes, b.lanes), time_zone = coalesce(p_time_zone, b.time_zone),
-        points_min = coalesce(p_points_min, b.points_min), points_max = coalesce(p_points_max, b.points_max),
-        frozen_top_size = coalesce(p_frozen_top_size, b.frozen_top_size),
-        kept_archives = jsonb_strip_nulls(b.kept_archives || coalesce(p_kept_archives, '{}')), reading = coalesce(p_reading, b.reading),
-        events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
-        gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
-        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
-        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
-        tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
-        score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
-        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers), segments = coalesce(p_segments, b.segments),
-        buckets = coalesce(p_buckets, b.buckets)
-    WHERE b.id = v_board.id
-    RETURNING * INTO v_new;
+    v_new := centile_store.set_rules(v_board, p_rules);
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
@@ -71,10 +47,13 @@ BEGIN
         SELECT v_board.id, n, coalesce(centile_store.last_logged(v_board.id, n::smallint), 0)
         FROM generate_series(v_board.lanes, v_new.lanes - 1) AS n;
     END IF;
+    IF p_rules ->> 'combination' IS NOT NULL THEN
+        PERFORM centile_store.set_combination(v_new, p_rules -> 'combination');
+    END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint, integer, jsonb, text, integer, jsonb, text, text, text[], text, text[], text, text, text, text, text[], text[], text) IS
-'Changes the rules of a board and returns its id. p_tags, p_tiers and p_segments replace all earlier values, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(text, jsonb, text) IS
+'Changes rules of a board and returns its id. kept_archives and gain_max change the kinds of period that they name; null removes a kind, description, icon_url, colour, events_per_minute or snapshots. Every other rule is replaced. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';

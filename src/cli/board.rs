@@ -1,6 +1,5 @@
 //! `centile board`: creates, changes and shows boards.
 
-mod labels;
 mod show;
 
 use std::{
@@ -17,10 +16,7 @@ use strum::VariantNames;
 use crate::{
     Code, Error, Result, boards,
     cli::{
-        board::{
-            labels::Labels,
-            show::{description, row},
-        },
+        board::show::{description, row},
         by::By,
         output::{self, table, thousands},
         with_instance,
@@ -28,17 +24,20 @@ use crate::{
     config::{Config, named, value},
     http::api::board::BoardResponse,
     instance::Instance,
-    model::board::{
-        ArchivedKind, Board, BoardChange, BoardSlug, Buckets, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
-        DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX,
-        KeptArchivesChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+    model::{
+        board::{
+            ArchivedKind, Board, BoardSettings, BoardSlug, Buckets, KEPT_ARCHIVES_MAX, Mode, OnViolation, Order,
+            PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+        },
+        combination::{Aggregate, CombinationSettings, Join, RefreshRule, Source},
+        first_layout::FirstLayout,
+        json::EXACT_MAX,
+        name::{self, Named as _},
+        presentation::{Colour, Description, IconUrl, ScoreFormat},
+        segment::Attribute,
+        tag::Tag,
+        tier::{Tier, Tiers},
     },
-    model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
-    model::name::{self, Named as _},
-    model::presentation::{Colour, Description, IconUrl, PresentationChange, ScoreFormat},
-    model::segment::Attribute,
-    model::tag::Tag,
-    model::tier::{Tier, Tiers},
     periods::combining,
 };
 
@@ -73,80 +72,29 @@ pub(super) enum Command {
     },
 }
 
-/// Settings of a new board.
+/// A new board.
 #[derive(Debug, Args)]
 pub(super) struct Create {
     /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
     slug: BoardSlug,
-    /// Display title [default: the slug]
-    #[arg(long)]
-    title: Option<String>,
     /// How events combine into a player's score
     ///
     /// `sum` adds all points. `best` keeps the best event, `latest` the latest one.
     #[arg(long, value_parser = event_modes(), default_value = "sum")]
     mode: Mode,
-    /// Sort order: higher scores (`desc`) or lower scores (`asc`, lap times) are better
-    #[arg(long, value_parser = named::<Order>(), default_value = "desc")]
-    order: Order,
-    /// How to rank equal scores
-    ///
-    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`:
-    /// the event's larger tiebreak is ahead, then the earlier score.
-    #[arg(long, value_parser = named::<Ties>(), default_value = "shared")]
-    ties: Ties,
-    /// Comma-separated kinds of period
+    /// Comma-separated kinds of period [default: all_time,day,week,month]
     #[arg(long, value_name = "KINDS", value_parser = period_kinds(), value_delimiter = ',')]
-    #[arg(default_values = DEFAULT_PERIODS.map(|kind| kind.name()))]
-    periods: Vec<PeriodKind>,
+    periods: Option<Vec<PeriodKind>>,
     /// Writer lanes, 1 to 64 [default: depends on the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
     lanes: Option<i16>,
-    /// IANA time zone in which periods begin
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
-    /// Minimum points of an event
-    #[arg(long, value_name = "POINTS", default_value_t = -DEFAULT_POINTS_BOUND, allow_negative_numbers = true)]
-    points_min: i64,
-    /// Maximum points of an event
-    #[arg(long, value_name = "POINTS", default_value_t = DEFAULT_POINTS_BOUND, allow_negative_numbers = true)]
-    points_max: i64,
     /// Bucket bounds of new rankings: up to 99 comma-separated scores in ascending order
     #[arg(long, value_name = "SCORES", value_delimiter = ',', allow_hyphen_values = true)]
     layout_bounds: Vec<i64>,
     /// Expected maximum score: new rankings start with 100 buckets of equal width up to it
     #[arg(long, value_name = "SCORE", conflicts_with = "layout_bounds", allow_negative_numbers = true)]
     expected_points: Option<i64>,
-    /// Size of the frozen top of each closed period, 1 to 1000
-    #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
-    #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
-    frozen_top_size: i32,
-    /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: 168
-    /// hours, 60 snapshots, no rolling windows, all of other kinds]
-    #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
-    kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Readers of the board; `key` requires a reader, server or admin key
-    #[arg(long, value_parser = named::<Reading>(), default_value = "public")]
-    reading: Reading,
-    /// Maximum events per player in any 60 seconds, 1 to 10000 [default: no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(EVENTS_PER_MINUTE_MAX)))]
-    events_per_minute: Option<i32>,
-    /// Maximum gain per player and period, such as day=5000; repeat for each kind [default: none]
-    #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
-    gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// Action for events that violate a limit
-    ///
-    /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
-    /// until an administrator accepts or rejects it.
-    #[arg(long, value_parser = named::<OnViolation>(), default_value = "refuse")]
-    on_violation: OnViolation,
-    /// Archive the all-time ranking at the end of each day, week or month [default: never]
-    #[arg(long, value_parser = named::<SnapshotKind>())]
-    snapshots: Option<SnapshotKind>,
-    /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
-    #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
-    rolling: Vec<WindowLength>,
     /// Attribute of players by which each period also has separate rankings, such as country; repeat
     /// for each, up to 4
     ///
@@ -155,14 +103,12 @@ pub(super) struct Create {
     /// cannot change once the board has events.
     #[arg(long = "segment", value_name = "ATTRIBUTE", value_parser = value::<Attribute>)]
     segments: Vec<Attribute>,
-    /// Rankings with bucket rows: of all periods, or of `all_time` only
-    ///
-    /// `all_time` saves 40 % of PostgreSQL's time per score. Rank indexes alone then rank the other
-    /// periods over HTTP: without an index, a read gets 503 `index_unavailable`.
-    #[arg(long, value_parser = named::<Buckets>(), default_value = "all")]
-    buckets: Buckets,
     #[command(flatten)]
-    labels: Labels,
+    ranking: RankingFlags,
+    #[command(flatten)]
+    events: EventFlags,
+    #[command(flatten)]
+    display: DisplayFlags,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -203,30 +149,10 @@ pub(super) struct Combine {
     #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags",
         "score_format", "description", "icon_url", "colour", "tiers"])]
     replace: bool,
-    /// Display title [default: the slug]
-    #[arg(long)]
-    title: Option<String>,
-    /// Sort order: higher scores (`desc`) or lower scores (`asc`) are better
-    #[arg(long, value_parser = named::<Order>(), default_value = "desc")]
-    order: Order,
-    /// How to rank equal scores
-    ///
-    /// `shared`: they share a rank. `first`: the player whose latest score in the sources is
-    /// earlier is ahead.
-    #[arg(long, value_parser = PossibleValuesParser::new(["shared", "first"]).try_map(|name| name.parse::<Ties>()), default_value = "shared")]
-    ties: Ties,
-    /// IANA time zone of the cron expression
-    #[arg(long, value_name = "ZONE", default_value = "UTC")]
-    time_zone: String,
-    /// Readers of the board; `key` requires a reader, server or admin key
-    #[arg(long, value_parser = named::<Reading>(), default_value = "public")]
-    reading: Reading,
-    /// Size of the frozen top, 1 to 1000
-    #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
-    #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
-    frozen_top_size: i32,
     #[command(flatten)]
-    labels: Labels,
+    ranking: RankingFlags,
+    #[command(flatten)]
+    display: DisplayFlags,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -244,73 +170,13 @@ pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
     slug: BoardSlug,
-    /// New display title
-    #[arg(long)]
-    title: Option<String>,
-    /// New minimum points of an event
-    #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
-    points_min: Option<i64>,
-    /// New maximum points of an event
-    #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
-    points_max: Option<i64>,
-    /// New size of the frozen top, 1 to 1000, for periods closed from now on
-    #[arg(long = "frozen-top", value_name = "N")]
-    #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
-    frozen_top_size: Option<i32>,
-    /// Number of archives to keep per kind, such as week=52, week=all or rolling=none; repeat for each
-    /// kind
-    #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
-    kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Readers of the board
-    #[arg(long, value_parser = named::<Reading>())]
-    reading: Option<Reading>,
-    /// Maximum events per player in any 60 seconds, 1 to 10000; `none` removes the limit
-    #[arg(long, value_name = "N", value_parser = events_per_minute)]
-    events_per_minute: Option<EventsPerMinute>,
-    /// Maximum gain per player and period, such as day=5000, or day=none; repeat for each kind
-    #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
-    gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// Action for events that violate a limit
-    #[arg(long, value_parser = named::<OnViolation>())]
-    on_violation: Option<OnViolation>,
-    /// Archive the all-time ranking at the end of each day, week or month; `none` for never
-    #[arg(long, value_name = "KIND", value_parser = snapshots)]
-    snapshots: Option<Snapshots>,
-    /// All lengths of rolling windows from now on: 2d to 366d, or 24h; `none` for none
-    #[arg(long, value_name = "LENGTHS", value_parser = windows)]
-    rolling: Option<Windows>,
-    /// Rankings with bucket rows: of all periods, or of `all_time` only
-    ///
-    /// Takes effect for new periods. `centile rebuild` changes the ranking of an open period.
-    #[arg(long, value_parser = named::<Buckets>())]
-    buckets: Option<Buckets>,
-    /// Tag that replaces all earlier tags; repeat the flag for up to 20 tags
-    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
-    tags: Vec<Tag>,
+    #[command(flatten)]
+    events: EventFlags,
+    #[command(flatten)]
+    display: DisplayFlags,
     /// Remove all tags
     #[arg(long, conflicts_with = "tags")]
     no_tags: bool,
-    /// How scores are written: number, decimal:2, duration:ms or duration:s
-    ///
-    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
-    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
-    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>)]
-    score_format: Option<ScoreFormat>,
-    /// Text about the board; an empty text removes it
-    #[arg(long, value_name = "TEXT", value_parser = or_removed::<Description>)]
-    description: Option<OrRemoved<Description>>,
-    /// Picture of the board: an https URL, or a path on the host of the service; an empty text removes it
-    #[arg(long, value_name = "URL", value_parser = or_removed::<IconUrl>)]
-    icon_url: Option<OrRemoved<IconUrl>>,
-    /// Colour of the board, such as #1f6feb; an empty text removes it
-    #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
-    colour: Option<OrRemoved<Colour>>,
-    /// New tier, such as "gold: top 10 %"; replaces all; repeat for each, up to 20, best first
-    ///
-    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
-    /// the first tier whose rule holds. Closed periods keep their tiers.
-    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
-    tiers: Vec<Tier>,
     /// Remove all tiers
     #[arg(long, conflicts_with = "tiers")]
     no_tiers: bool,
@@ -319,6 +185,142 @@ pub(super) struct Change {
     json: bool,
     #[command(flatten)]
     by: By,
+}
+
+/// How a new board ranks.
+#[derive(Debug, Args)]
+struct RankingFlags {
+    /// Sort order: higher scores (`desc`) or lower scores (`asc`, lap times) are better [default: desc]
+    #[arg(long, value_parser = named::<Order>())]
+    order: Option<Order>,
+    /// How to rank equal scores [default: shared]
+    ///
+    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`:
+    /// the event's larger tiebreak is ahead, then the earlier score; not on combined boards.
+    #[arg(long, value_parser = named::<Ties>())]
+    ties: Option<Ties>,
+    /// IANA time zone of periods, or of a cron expression [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
+}
+
+/// Rules about events, and what the board keeps of them.
+#[derive(Debug, Args)]
+struct EventFlags {
+    /// Minimum points of an event
+    #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
+    points_min: Option<i64>,
+    /// Maximum points of an event
+    #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
+    points_max: Option<i64>,
+    /// Number of archives to keep per kind, such as week=52, week=all or rolling=none; repeat for each
+    /// kind
+    ///
+    /// A new board keeps 168 hours, 60 snapshots, no rolling windows, and all archives of other kinds.
+    #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
+    kept_archives: Vec<(ArchivedKind, Option<i32>)>,
+    /// Maximum events per player in any 60 seconds, 1 to 10000, or `none` [default: none]
+    #[arg(long, value_name = "N", value_parser = or_none::<i32>)]
+    events_per_minute: Option<OrNone<i32>>,
+    /// Maximum gain per player and period, such as day=5000, or day=none; repeat for each kind
+    #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
+    gain_max: Vec<(PeriodKind, Option<i64>)>,
+    /// Action for events that violate a limit [default: refuse]
+    ///
+    /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
+    /// until an administrator accepts or rejects it.
+    #[arg(long, value_parser = named::<OnViolation>())]
+    on_violation: Option<OnViolation>,
+    /// Archive the all-time ranking at the end of each day, week or month, or `none` [default: none]
+    #[arg(long, value_name = "KIND", value_parser = or_none::<SnapshotKind>)]
+    snapshots: Option<OrNone<SnapshotKind>>,
+    /// All lengths of rolling windows: 2d to 366d, or 24h; `none` for none [default: none]
+    #[arg(long, value_name = "LENGTHS", value_parser = windows)]
+    rolling: Option<Windows>,
+    /// Rankings with bucket rows: of all periods, or of `all_time` only [default: all]
+    ///
+    /// `all_time` saves 40 % of PostgreSQL's time per score. Rank indexes alone then rank the other
+    /// periods over HTTP: without an index, a read gets 503 `index_unavailable`. A change takes effect
+    /// for new periods; `centile rebuild` changes the ranking of an open one.
+    #[arg(long, value_parser = named::<Buckets>())]
+    buckets: Option<Buckets>,
+}
+
+impl EventFlags {
+    /// Returns the settings that the flags give.
+    fn settings(self) -> Result<BoardSettings> {
+        Ok(BoardSettings {
+            points_min: self.points_min,
+            points_max: self.points_max,
+            kept_archives: once_each("kept_archives", self.kept_archives)?,
+            events_per_minute: self.events_per_minute.map(|OrNone(events)| events),
+            gain_max: once_each("gain_max", self.gain_max)?,
+            on_violation: self.on_violation,
+            snapshots: self.snapshots.map(|OrNone(kind)| kind),
+            rolling: self.rolling.map(|Windows(lengths)| lengths),
+            buckets: self.buckets,
+            ..BoardSettings::default()
+        })
+    }
+}
+
+/// How a board is shown, and to whom.
+#[derive(Debug, Args)]
+struct DisplayFlags {
+    /// Display title [default: the slug]
+    #[arg(long)]
+    title: Option<String>,
+    /// Readers of the board; `key` requires a reader, server or admin key [default: public]
+    #[arg(long, value_parser = named::<Reading>())]
+    reading: Option<Reading>,
+    /// Size of the frozen top of each period that closes from now on, 1 to 1000 [default: 100]
+    #[arg(long = "frozen-top", value_name = "N", value_parser = clap::value_parser!(i32).range(1..=1_000))]
+    frozen_top_size: Option<i32>,
+    /// Tag that groups boards, instead of all earlier tags; repeat the flag for up to 20 tags
+    ///
+    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s [default: number]
+    ///
+    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
+    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>)]
+    score_format: Option<ScoreFormat>,
+    /// Text about the board; an empty text removes it
+    #[arg(long, value_name = "TEXT", value_parser = or_removed::<Description>)]
+    description: Option<OrNone<Description>>,
+    /// Picture of the board: an https URL, or a path on the host of the service; an empty text removes it
+    #[arg(long, value_name = "URL", value_parser = or_removed::<IconUrl>)]
+    icon_url: Option<OrNone<IconUrl>>,
+    /// Colour of the board, such as #1f6feb; an empty text removes it
+    #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
+    colour: Option<OrNone<Colour>>,
+    /// Tier, such as "gold: top 10 %"; replaces all earlier ones; repeat for each, up to 20, best first
+    ///
+    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
+    /// the first tier whose rule holds. Closed periods keep their tiers.
+    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
+    tiers: Vec<Tier>,
+}
+
+impl DisplayFlags {
+    /// Adds the settings that the flags give.
+    fn add_to(self, settings: BoardSettings) -> BoardSettings {
+        let tags: BTreeSet<_> = self.tags.into_iter().collect();
+        BoardSettings {
+            title: self.title,
+            reading: self.reading,
+            frozen_top_size: self.frozen_top_size,
+            tags: Some(tags).filter(|tags| !tags.is_empty()),
+            score_format: self.score_format,
+            description: self.description.map(|OrNone(description)| description),
+            icon_url: self.icon_url.map(|OrNone(url)| url),
+            colour: self.colour.map(|OrNone(colour)| colour),
+            tiers: (!self.tiers.is_empty()).then(|| self.tiers.into()),
+            ..settings
+        }
+    }
 }
 
 /// Parses a mode of a board with events.
@@ -355,40 +357,21 @@ fn once_each<K: Ord, V>(flag: &str, given: Vec<(K, V)>) -> Result<BTreeMap<K, V>
     if once.len() == count { Ok(once) } else { Err(Error::invalid(flag, "contains a kind twice")) }
 }
 
-/// Maximum events per player and minute; `None` for no limit.
-#[derive(Debug, Clone, Copy)]
-struct EventsPerMinute(Option<i32>);
-
-/// Parses the maximum number of events per minute; `none` is `None`.
-fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
-    if text == "none" {
-        return Ok(EventsPerMinute(None));
-    }
-    let number = text.parse().ok().filter(|number| (1..=EVENTS_PER_MINUTE_MAX).contains(number));
-    number
-        .map(|number| EventsPerMinute(Some(number)))
-        .ok_or(format!("give none, or a number from 1 to {EVENTS_PER_MINUTE_MAX}"))
-}
-
-/// When the all-time ranking is archived; `None` for never.
-#[derive(Debug, Clone, Copy)]
-struct Snapshots(Option<SnapshotKind>);
-
-/// Parses a kind of snapshot; `none` is `None`.
-fn snapshots(text: &str) -> Result<Snapshots, String> {
-    if text == "none" {
-        return Ok(Snapshots(None));
-    }
-    text.parse().map(|kind| Snapshots(Some(kind))).map_err(|_| "give day, week, month or none".to_owned())
-}
-
 /// A new value, or none.
 #[derive(Debug, Clone)]
-struct OrRemoved<T>(Option<T>);
+struct OrNone<T>(Option<T>);
+
+/// Parses a value, or `none`.
+fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, String> {
+    if text == "none" {
+        return Ok(OrNone(None));
+    }
+    text.parse().map(|value| OrNone(Some(value))).map_err(|_| format!("{text:?} is neither valid nor `none`"))
+}
 
 /// Parses a value; an empty text is `None`.
-fn or_removed<T: FromStr<Err = Error>>(text: &str) -> Result<OrRemoved<T>, String> {
-    if text.is_empty() { Ok(OrRemoved(None)) } else { value(text).map(|value| OrRemoved(Some(value))) }
+fn or_removed<T: FromStr<Err = Error>>(text: &str) -> Result<OrNone<T>, String> {
+    if text.is_empty() { Ok(OrNone(None)) } else { value(text).map(|value| OrNone(Some(value))) }
 }
 
 /// Lengths of rolling windows.
@@ -410,8 +393,8 @@ fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
     if number == "none" {
         return Ok((kind, None));
     }
-    let number = number.parse().ok().filter(|number| (1..=DEFAULT_POINTS_BOUND).contains(number));
-    Ok((kind, Some(number.ok_or(format!("give none, or a number from 1 to {DEFAULT_POINTS_BOUND}"))?)))
+    let number = number.parse().ok().filter(|number| (1..=EXACT_MAX).contains(number));
+    Ok((kind, Some(number.ok_or(format!("give none, or a number from 1 to {EXACT_MAX}"))?)))
 }
 
 /// Runs a subcommand.
@@ -440,32 +423,15 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Change(change) => {
             let (slug, json, by) = (change.slug, change.json, change.by.actor()?);
-            let change = BoardChange {
-                title: change.title,
-                points_min: change.points_min,
-                points_max: change.points_max,
-                frozen_top_size: change.frozen_top_size,
-                kept_archives: once_each("kept_archives", change.kept_archives)?,
-                reading: change.reading,
-                events_per_minute: change.events_per_minute.map(|EventsPerMinute(events)| events),
-                gain_max: once_each("gain_max", change.gain_max)?,
-                on_violation: change.on_violation,
-                snapshots: change.snapshots.map(|Snapshots(kind)| kind),
-                rolling: change.rolling.map(|Windows(lengths)| lengths),
-                buckets: change.buckets,
-                tags: Some(change.tags.into_iter().collect())
-                    .filter(|tags: &BTreeSet<_>| change.no_tags || !tags.is_empty()),
-                presentation: PresentationChange {
-                    score_format: change.score_format,
-                    description: change.description.map(|OrRemoved(description)| description),
-                    icon_url: change.icon_url.map(|OrRemoved(url)| url),
-                    colour: change.colour.map(|OrRemoved(colour)| colour),
-                },
-                tiers: (change.no_tiers || !change.tiers.is_empty()).then(|| Tiers::new(change.tiers)).transpose()?,
-                ..BoardChange::default()
-            };
+            let mut settings = change.display.add_to(change.events.settings()?);
+            if change.no_tags {
+                settings.tags = Some(BTreeSet::new());
+            }
+            if change.no_tiers {
+                settings.tiers = Some(Tiers::default());
+            }
             let board =
-                with_instance(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
+                with_instance(config, async |instance| boards::update(&instance.boards, &slug, &settings, &by).await)
                     .await?;
             if json {
                 output::print_json(&BoardResponse::from(&board))
@@ -496,45 +462,25 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 /// remains.
 async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, combining::Combination)> {
     let by = combine.by.actor()?;
-    let Combine { sources, join, aggregate, refresh, .. } = combine;
-    let board = if combine.replace {
-        let combination = CombinationChange {
-            sources: Some(sources),
-            join: Some(join),
-            aggregate: Some(aggregate),
-            refresh: Some(refresh),
-        };
-        let change = BoardChange { combination: Some(combination), ..BoardChange::default() };
-        boards::update(&instance.boards, &combine.slug, change, &by).await?
+    let Combine { slug, sources, join, aggregate, refresh, replace, ranking, display, .. } = combine;
+    let combination = CombinationSettings {
+        sources: Some(sources),
+        join: Some(join),
+        aggregate: Some(aggregate),
+        refresh: Some(refresh),
+    };
+    let settings = display.add_to(BoardSettings {
+        order: ranking.order,
+        ties: ranking.ties,
+        time_zone: ranking.time_zone,
+        combination: Some(combination),
+        ..BoardSettings::default()
+    });
+    let board = if replace {
+        boards::update(&instance.boards, &slug, &settings, &by).await?
     } else {
-        let new = NewBoard {
-            slug: combine.slug,
-            title: combine.title,
-            mode: Mode::Combined,
-            order: combine.order,
-            ties: combine.ties,
-            periods: vec![PeriodKind::AllTime],
-            lanes: None,
-            time_zone: combine.time_zone,
-            points_min: -DEFAULT_POINTS_BOUND,
-            points_max: DEFAULT_POINTS_BOUND,
-            first_layout: None,
-            frozen_top_size: combine.frozen_top_size,
-            kept_archives: KeptArchivesChange::new(),
-            reading: combine.reading,
-            events_per_minute: None,
-            gain_max: GainMax::new(),
-            on_violation: OnViolation::Refuse,
-            snapshots: None,
-            rolling: Vec::new(),
-            presentation: combine.labels.presentation(),
-            tags: combine.labels.tags.into_iter().collect(),
-            tiers: Tiers::new(combine.labels.tiers)?,
-            segments: Vec::new(),
-            buckets: Buckets::All,
-            combination: Some(NewCombination { sources, join, aggregate, refresh }),
-        };
-        boards::create(&instance.boards, new, &by).await?
+        let settings = BoardSettings { mode: Some(Mode::Combined), ..settings };
+        boards::create(&instance.boards, slug, settings, &by).await?
     };
     let refreshed = combining::refresh(&instance.store, &instance.cache, &board, &by).await.map_err(|error| {
         let slug = &board.slug;
@@ -550,37 +496,18 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
     let by = create.by.actor()?;
     let layout_flag = if create.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
     let bounds = Some(create.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
-    let new = NewBoard {
-        slug: create.slug,
-        title: create.title,
-        mode: create.mode,
-        order: create.order,
-        ties: create.ties,
+    let settings = create.display.add_to(BoardSettings {
+        mode: Some(create.mode),
+        order: create.ranking.order,
+        ties: create.ranking.ties,
+        time_zone: create.ranking.time_zone,
         periods: create.periods,
         lanes: create.lanes,
-        time_zone: create.time_zone,
-        points_min: create.points_min,
-        points_max: create.points_max,
         first_layout: create.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
-        frozen_top_size: create.frozen_top_size,
-        kept_archives: once_each("kept_archives", create.kept_archives)?,
-        reading: create.reading,
-        events_per_minute: create.events_per_minute,
-        gain_max: once_each("gain_max", create.gain_max)?
-            .into_iter()
-            .filter_map(|(kind, most)| Some((kind, most?)))
-            .collect(),
-        on_violation: create.on_violation,
-        snapshots: create.snapshots,
-        rolling: create.rolling,
-        presentation: create.labels.presentation(),
-        tags: create.labels.tags.into_iter().collect(),
-        tiers: Tiers::new(create.labels.tiers)?,
-        segments: create.segments,
-        buckets: create.buckets,
-        combination: None,
-    };
-    boards::create(&instance.boards, new, &by).await.map_err(|error| match error {
+        segments: Some(create.segments),
+        ..create.events.settings()?
+    });
+    boards::create(&instance.boards, create.slug, settings, &by).await.map_err(|error| match error {
         Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {
             Error::invalid(layout_flag, message)
         }

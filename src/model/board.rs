@@ -14,13 +14,14 @@ use utoipa::ToSchema;
 use crate::{
     Error, Result,
     model::{
-        combination::{Combination, CombinationChange, NewCombination},
-        json::as_text,
+        combination::{Combination, CombinationSettings},
+        first_layout::{FirstLayout, FirstLayoutObject},
+        json::{self, as_text},
         name::Named as _,
-        presentation::{Presentation, PresentationChange},
+        presentation::{Colour, Description, IconUrl, Presentation, ScoreFormat, ScoreFormatText},
         segment::Attribute,
         tag::Tag,
-        tier::Tiers,
+        tier::{TierText, Tiers},
     },
 };
 
@@ -308,141 +309,167 @@ impl fmt::Display for BoardSlug {
     }
 }
 
-/// Source of the bucket bounds of a ranking without players.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FirstLayout {
-    /// Boundaries between ranges: 1 to 99 scores, strictly ascending.
-    Bounds(Vec<i64>),
-    /// 100 ranges of equal width from 0 to this score.
-    ExpectedPoints(i64),
-}
-
-/// Default limit of points in both directions: the largest integer that every JSON reader
-/// represents exactly (RFC 8259, section 6).
-pub const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
-
-/// Default number of players in a frozen top.
-pub const DEFAULT_FROZEN_TOP_SIZE: i32 = 100;
-
-/// Maximum number of players in a frozen top.
-pub const FROZEN_TOP_MAX: i32 = 1_000;
-
 /// Maximum number of kept archives of a kind. To keep more, keep all.
 pub const KEPT_ARCHIVES_MAX: i32 = 1_000_000;
 
-/// Maximum limit of events per player and minute. To allow more, set no limit.
-pub const EVENTS_PER_MINUTE_MAX: i32 = 10_000;
-
-/// Default kinds of period of a board.
-pub const DEFAULT_PERIODS: [PeriodKind; 4] =
-    [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
-
-/// Properties of a new board.
-#[derive(Debug, Clone)]
-pub struct NewBoard {
-    /// Name in URLs.
-    pub slug: BoardSlug,
-    /// Title for display; the slug when absent.
+/// Rules of a board as callers set them: those of a new board, or changes to a board. A rule that is
+/// absent has its default, or stays as it is. PostgreSQL checks the values.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BoardSettings {
+    /// Name in URLs. Required for a new board, and only allowed there.
+    #[serde(skip_serializing)]
+    #[schema(value_type = Option<String>, example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    pub slug: Option<BoardSlug>,
+    /// Title shown to people; the slug by default.
+    #[schema(example = "Arena", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub title: Option<String>,
-    /// How scores follow from events.
-    pub mode: Mode,
-    /// Which scores are better.
-    pub order: Order,
-    /// How equal scores are ranked.
-    pub ties: Ties,
-    /// Kinds of period; at least one, each at most once.
-    pub periods: Vec<PeriodKind>,
-    /// Writer lanes, 1 to 64; by default depends on the number of cores.
+    /// How scores combine. Cannot change once events exist.
+    pub mode: Option<Mode>,
+    /// Which scores are better; `desc` by default. Cannot change once events exist.
+    pub order: Option<Order>,
+    /// How equal scores are ranked; `shared` by default. Cannot change once events exist.
+    pub ties: Option<Ties>,
+    /// Kinds of period that the board keeps, each once; `all_time`, `day`, `week` and `month` by
+    /// default. Only a new board takes them.
+    #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 7)]
+    pub periods: Option<Vec<PeriodKind>>,
+    /// Number of writer lanes; by default, it depends on the number of cores. Cannot change once
+    /// events exist.
+    #[serde(default, deserialize_with = "json::integer")]
+    #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
     pub lanes: Option<i16>,
-    /// IANA time zone in which periods begin.
-    pub time_zone: String,
-    /// Minimum points of an event.
-    pub points_min: i64,
-    /// Maximum points of an event.
-    pub points_max: i64,
-    /// Bucket bounds of new rankings; one bucket when absent.
+    /// IANA time zone in which periods begin; `UTC` by default. Cannot change once events exist.
+    #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    pub time_zone: Option<String>,
+    /// Minimum points of an event; −(2⁵³ − 1) by default.
+    #[serde(default, deserialize_with = "json::integer")]
+    #[schema(value_type = Option<i64>, example = 0, minimum = -9_223_372_036_854_775_807i64)]
+    pub points_min: Option<i64>,
+    /// Maximum points of an event; 2⁵³ − 1 by default.
+    #[serde(default, deserialize_with = "json::integer")]
+    #[schema(value_type = Option<i64>, example = 1_000, minimum = -9_223_372_036_854_775_807i64)]
+    pub points_max: Option<i64>,
+    /// Bounds of the first buckets of a ranking, used while there are no players to derive them from;
+    /// one bucket by default. Only a new board takes them.
+    #[schema(value_type = Option<FirstLayoutObject>)]
     pub first_layout: Option<FirstLayout>,
-    /// Players in the frozen top of each closed period, 1 to [`FROZEN_TOP_MAX`].
-    pub frozen_top_size: i32,
-    /// Number of closed periods that keep their archive, by kind. `None` keeps all, or no rolling
-    /// windows; so does a kind that is absent, except that hours keep 168 and snapshots 60.
+    /// Players in the frozen top of each closed period; 100 by default. A change applies to periods
+    /// that close later.
+    #[serde(default, deserialize_with = "json::integer")]
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
+    pub frozen_top_size: Option<i32>,
+    /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
+    /// null for all (of rolling windows: none). By default, hours keep 168, snapshots 60, and other
+    /// kinds are like null. A change leaves absent kinds as they are.
+    #[serde(default, deserialize_with = "json::integers", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": 52}))]
     pub kept_archives: KeptArchivesChange,
-    /// Access for readers.
-    pub reading: Reading,
-    /// Maximum events of a player in any 60 seconds, 1 to [`EVENTS_PER_MINUTE_MAX`]; no limit when
-    /// absent.
-    pub events_per_minute: Option<i32>,
-    /// Maximum gain of a player in a period, by kind.
-    pub gain_max: GainMax,
-    /// Treatment of an event that breaks a rule against cheating.
-    pub on_violation: OnViolation,
-    /// When the all-time ranking is archived, if ever.
-    pub snapshots: Option<SnapshotKind>,
-    /// Lengths of the rolling windows.
-    pub rolling: Vec<WindowLength>,
-    /// Names that group boards.
-    pub tags: BTreeSet<Tag>,
-    /// Named parts of the rankings.
-    pub tiers: Tiers,
-    /// Attributes of users by which the board has separate rankings.
-    pub segments: Vec<Attribute>,
-    /// Which rankings have bucket rows.
-    pub buckets: Buckets,
-    /// How the board is shown.
-    pub presentation: Presentation,
-    /// How a combined board is computed; none for other boards.
-    pub combination: Option<NewCombination>,
+    /// Readers of the board; `public` by default.
+    pub reading: Option<Reading>,
+    /// Maximum events of a player in any 60 seconds. null, the default, is no limit.
+    #[serde(default, deserialize_with = "json::nullable_integer", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000, example = 60)]
+    pub events_per_minute: Option<Option<i32>>,
+    /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1, or null for no
+    /// limit, the default. A change leaves absent kinds as they are. The kind is `season` or one that
+    /// the board keeps.
+    ///
+    /// On `sum` boards the gain is what the player has won in the period; losses do not reduce it.
+    /// On `best` and `latest` boards it is the improvement over the score at the start of the
+    /// period. For a new player, it is the improvement over the first score.
+    #[serde(default, deserialize_with = "json::integers", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = Option<BTreeMap<PeriodKind, GainNumber>>, example = json!({"day": 5_000}))]
+    pub gain_max: GainMaxChange,
+    /// How to treat an event outside the points bounds, `events_per_minute` or `gain_max`; `refuse` by
+    /// default.
+    pub on_violation: Option<OnViolation>,
+    /// The end of each such period archives the all-time ranking, as `snapshot:week-2024-01-15`;
+    /// null, the default, for never. The board must keep `all_time`.
+    #[serde(default, deserialize_with = "json::nullable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<SnapshotKind>)]
+    pub snapshots: Option<Option<SnapshotKind>>,
+    /// Lengths of rolling windows, up to 8: `2d` to `366d` for days, `24h` for hours. The period
+    /// `rolling:7d` is then the seven days that end with the current one.
+    #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
+    pub rolling: Option<Vec<WindowLength>>,
+    /// Names that group boards, up to 20: 1 to 40 lower-case letters, digits, `-` and `_`, beginning
+    /// with a letter or a digit.
+    #[schema(example = json!(["moba"]), max_items = 20)]
+    pub tags: Option<BTreeSet<Tag>>,
+    /// How scores are written for people: `number`, `decimal:2` (12345 is 123.45), `duration:ms` or
+    /// `duration:s`. `number` and `decimal` may have a unit after a space, such as `number points`.
+    /// `number` by default.
+    #[schema(value_type = Option<ScoreFormatText>)]
+    pub score_format: Option<ScoreFormat>,
+    /// Text about the board, up to 1,000 bytes; null for none.
+    #[serde(default, deserialize_with = "json::nullable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Description>)]
+    pub description: Option<Option<Description>>,
+    /// Picture of the board: an https URL, or a path on the host of the service, up to 1,024 bytes;
+    /// null for none. Pages show the picture only if this is a path.
+    #[serde(default, deserialize_with = "json::nullable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<IconUrl>)]
+    pub icon_url: Option<Option<IconUrl>>,
+    /// Colour of the board, for decoration; null for none.
+    #[serde(default, deserialize_with = "json::nullable", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Colour>)]
+    pub colour: Option<Option<Colour>>,
+    /// Named parts of the rankings, up to 20, best first, with different names: `gold: top 10 %` (0.01
+    /// to 100, with up to two decimals), `gold: rank 100` or `gold: score 5000` (5,000 or better). A
+    /// player has the first tier whose rule holds. After a change, closed periods keep their tiers, and
+    /// a combined board gets the new ones with its next refresh.
+    #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %", "silver: rank 5000"]), max_items = 20)]
+    pub tiers: Option<Tiers>,
+    /// Attributes of players, up to 4, by which each period also has separate rankings:
+    /// `segment=country:DE` then reads the ranking of the players whose attribute `country` is `DE`.
+    /// Names have 1 to 32 lower-case letters, digits and `_`. A board with segments has neither
+    /// `snapshots` nor `rolling`. Cannot change once events exist.
+    #[schema(example = json!(["country"]), max_items = 4)]
+    pub segments: Option<Vec<Attribute>>,
+    /// Which rankings have bucket rows; `all` by default. `all_time` saves 40 % of PostgreSQL's time
+    /// per score. Rank indexes in memory alone then rank the other periods; while one is not ready, a
+    /// read gets 503 `index_unavailable`. A change applies to new periods, and to open ones once
+    /// `centile rebuild` has run.
+    pub buckets: Option<Buckets>,
+    /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
+    /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
+    /// description, icon, colour and tiers. A change to sources, join or aggregate makes a refresh due
+    /// at once; until then, readers get the previous ranking.
+    pub combination: Option<CombinationSettings>,
 }
 
-/// Changes to a board.
-///
-/// Changes that alter the meaning of scores are refused once events exist.
-#[derive(Debug, Clone, Default)]
-pub struct BoardChange {
-    /// New title.
-    pub title: Option<String>,
-    /// New mode (refused once events exist).
-    pub mode: Option<Mode>,
-    /// New order (refused once events exist).
-    pub order: Option<Order>,
-    /// New rule for ties (refused once events exist).
-    pub ties: Option<Ties>,
-    /// New time zone (refused once events exist).
-    pub time_zone: Option<String>,
-    /// New number of lanes (refused once events exist).
-    pub lanes: Option<i16>,
-    /// New minimum points of an event.
-    pub points_min: Option<i64>,
-    /// New maximum points of an event.
-    pub points_max: Option<i64>,
-    /// New size of frozen tops, for periods closed after the change.
-    pub frozen_top_size: Option<i32>,
-    /// Changes to the number of closed periods that keep their archive.
-    pub kept_archives: KeptArchivesChange,
-    /// New access for readers.
-    pub reading: Option<Reading>,
-    /// New limit of events of a player in any 60 seconds; `Some(None)` removes it.
-    pub events_per_minute: Option<Option<i32>>,
-    /// Changes to the maximum gains.
-    pub gain_max: GainMaxChange,
-    /// New treatment of events that break a rule against cheating.
-    pub on_violation: Option<OnViolation>,
-    /// When the all-time ranking is archived; `Some(None)` for never.
-    pub snapshots: Option<Option<SnapshotKind>>,
-    /// New lengths of the rolling windows, instead of all earlier ones.
-    pub rolling: Option<Vec<WindowLength>>,
-    /// New tags, instead of all earlier ones.
-    pub tags: Option<BTreeSet<Tag>>,
-    /// New tiers, instead of all earlier ones.
-    pub tiers: Option<Tiers>,
-    /// New attributes with separate rankings, instead of all earlier ones (refused once events exist).
-    pub segments: Option<Vec<Attribute>>,
-    /// Which rankings have bucket rows, of those created from now on.
-    pub buckets: Option<Buckets>,
-    /// Changes to how the board is shown.
-    pub presentation: PresentationChange,
-    /// Changes to the computation of a combined board.
-    pub combination: Option<CombinationChange>,
+/// Number of closed periods of a kind that keep their archive.
+#[derive(Debug, ToSchema)]
+#[schema(minimum = 1, maximum = 1_000_000)]
+#[expect(dead_code, reason = "describes a valid number")]
+struct KeptNumber(Option<i32>);
+
+/// Maximum gain of a player in a period of one kind.
+#[derive(Debug, ToSchema)]
+#[schema(minimum = 1, maximum = 9_007_199_254_740_991i64)]
+#[expect(dead_code, reason = "describes a valid number")]
+struct GainNumber(Option<i64>);
+
+/// Kinds of period that open automatically. Seasons are created one by one.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes valid kinds")]
+#[serde(rename_all = "snake_case")]
+enum KeptPeriod {
+    /// The whole life of the board.
+    AllTime,
+    /// An hour of the board's time zone.
+    Hour,
+    /// A calendar day in the board's time zone.
+    Day,
+    /// An ISO week, from Monday, in the board's time zone.
+    Week,
+    /// A calendar month in the board's time zone.
+    Month,
+    /// A calendar quarter in the board's time zone.
+    Quarter,
+    /// A calendar year in the board's time zone.
+    Year,
 }
 
 /// A board. Its JSON form leaves out the limits of its events, which not everyone may see.
@@ -510,7 +537,8 @@ pub struct Board {
     /// When the board was created.
     pub created_at: DateTime<Utc>,
     /// How a combined board is computed; none for other boards.
-    #[serde(skip)]
+    #[serde(skip_serializing)]
+    #[schema(ignore)]
     pub combination: Option<Combination>,
     /// Number of writer lanes.
     #[serde(skip_serializing)]

@@ -8,12 +8,17 @@ use croner::{
     Cron,
     parser::{CronParser, Seconds, Year},
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use strum::{EnumString, IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    model::{board::BoardSlug, period::PeriodSelector},
+    model::{
+        board::BoardSlug,
+        json::{self, as_text},
+        period::{PeriodSelector, PeriodText},
+    },
 };
 
 /// Which players of its sources a combined board has.
@@ -46,34 +51,51 @@ pub enum Aggregate {
     Max,
 }
 
-/// Maximum sources of a combined board.
-pub const SOURCES_MAX: usize = 366;
-
 /// Maximum absolute weight of a source.
 pub const WEIGHT_MAX: i32 = 1_000_000;
 
 /// A period of a board, with its weight. Text form: `arena@week:previous*2`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Source {
-    /// The board.
+    /// Name of a board, which may be a combined one.
+    #[schema(value_type = String, example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
     pub board: BoardSlug,
-    /// The period.
+    /// Whole period of the board. `week:previous` is another week each week.
+    #[serde(deserialize_with = "whole_period")]
+    #[schema(value_type = PeriodText, example = "week:previous")]
     pub period: PeriodSelector,
-    /// Factor of the scores: not 0, and from -[`WEIGHT_MAX`] to [`WEIGHT_MAX`].
+    /// Factor of the scores, not 0; 1 when absent.
+    #[serde(default = "neutral_weight", deserialize_with = "weight")]
+    #[schema(value_type = i32, required = false, minimum = -1_000_000, maximum = 1_000_000, example = 2)]
     pub weight: i32,
 }
 
-impl Source {
-    /// Checks the weight, and that the source is a whole period.
-    pub fn checked(self) -> Result<Self> {
-        if self.period.segment().is_some() {
-            return Err(Error::invalid("period", "must be a whole period, without a segment"));
-        }
-        if self.weight == 0 || self.weight.unsigned_abs() > WEIGHT_MAX.unsigned_abs() {
-            return Err(Error::invalid("weight", format!("must be from -{WEIGHT_MAX} to {WEIGHT_MAX}, and not 0")));
-        }
-        Ok(self)
+fn neutral_weight() -> i32 {
+    1
+}
+
+fn whole_period<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PeriodSelector, D::Error> {
+    checked_period(PeriodSelector::deserialize(deserializer)?).map_err(|error| D::Error::custom(error.without_field()))
+}
+
+fn weight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    let weight = json::integer(deserializer)?.unwrap_or_else(neutral_weight);
+    checked_weight(weight).map_err(|error| D::Error::custom(error.without_field()))
+}
+
+fn checked_period(period: PeriodSelector) -> Result<PeriodSelector> {
+    if period.segment().is_some() {
+        return Err(Error::invalid("period", "must be a whole period, without a segment"));
     }
+    Ok(period)
+}
+
+fn checked_weight(weight: i32) -> Result<i32> {
+    if weight == 0 || weight.unsigned_abs() > WEIGHT_MAX.unsigned_abs() {
+        return Err(Error::invalid("weight", format!("must be from -{WEIGHT_MAX} to {WEIGHT_MAX}, and not 0")));
+    }
+    Ok(weight)
 }
 
 impl FromStr for Source {
@@ -90,7 +112,11 @@ impl FromStr for Source {
         let weight = weight.map_or(Ok(1), |weight| {
             weight.parse().map_err(|_| Error::invalid("weight", format!("{weight:?} is not a whole number")))
         });
-        Self { board: board.parse()?, period: period.parse()?, weight: weight? }.checked()
+        Ok(Self {
+            board: board.parse()?,
+            period: checked_period(period.parse()?)?,
+            weight: checked_weight(weight?)?,
+        })
     }
 }
 
@@ -169,6 +195,8 @@ impl fmt::Display for RefreshRule {
         }
     }
 }
+
+as_text!(RefreshRule);
 
 fn cron(text: &str) -> Result<Cron, croner::errors::CronError> {
     CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build().parse(text)
@@ -281,41 +309,66 @@ fn next(text: &str, time_zone: &str, after: DateTime<Utc>) -> Option<DateTime<Ut
     Some(next.with_timezone(&Utc))
 }
 
-/// How a combined board is computed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewCombination {
-    /// 1 to [`SOURCES_MAX`] sources.
-    pub sources: Vec<Source>,
-    /// Which players it has.
-    pub join: Join,
-    /// How their scores combine.
-    pub aggregate: Aggregate,
-    /// When it is computed again.
-    pub refresh: RefreshRule,
-}
-
-/// Changes to the computation of a combined board.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CombinationChange {
-    /// New sources, instead of all earlier ones.
+/// How callers set the computation of a combined board. A part that is absent has its default, or
+/// stays as it is. Only a new board requires sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CombinationSettings {
+    /// All sources.
+    #[schema(min_items = 1, max_items = 366)]
     pub sources: Option<Vec<Source>>,
-    /// New choice of players.
+    /// Players of any source (`union`, the default) or of every source (`intersection`).
     pub join: Option<Join>,
-    /// New combination of scores.
+    /// `sum` (the default), `min` or `max` of a player's scores, each times the weight of its source. A
+    /// missing score counts as 0 in a sum, and not at all otherwise.
     pub aggregate: Option<Aggregate>,
-    /// New times.
+    /// When to compute the board again: `manual` (the default), `on-close` (a period of a source was
+    /// closed, or an archive changed), `after=10000` scores in the boards of the sources, `every=5m`
+    /// while they change (`s`, `m` or `h`), or a cron expression of five fields in the board's time
+    /// zone. A new board is computed at once.
+    #[schema(value_type = Option<String>, example = "on-close", min_length = 1, max_length = 128)]
     pub refresh: Option<RefreshRule>,
 }
 
-/// The computation of a combined board.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a combined board is computed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Combination {
-    /// Its definition.
-    pub rules: NewCombination,
-    /// Time of the snapshot of the ranking; `None` before the first refresh.
+    /// `union` or `intersection`.
+    #[serde(rename(deserialize = "join_rule"))]
+    #[schema(value_type = String, example = "union")]
+    pub join: Join,
+    /// `sum`, `min` or `max`.
+    #[schema(value_type = String, example = "sum")]
+    pub aggregate: Aggregate,
+    /// The sources.
+    pub sources: Vec<Source>,
+    /// When the board is computed again.
+    #[serde(deserialize_with = "refresh_or_manual")]
+    #[schema(value_type = String, example = "on-close")]
+    pub refresh: RefreshRule,
+    /// Time of the snapshot from which the ranking was computed; null if it has not been yet.
+    #[schema(required = true)]
     pub as_of: Option<DateTime<Utc>>,
-    /// Time and reason of the last failure since then.
-    pub failure: Option<(DateTime<Utc>, String)>,
+    /// The last failure since the last successful refresh. Only shown to server and admin keys of the board;
+    /// absent if there was none.
+    #[serde(rename(deserialize = "last_failure"), skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub failure: Option<CombinationFailure>,
+}
+
+/// A failure to compute a combined board. The last ranking answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CombinationFailure {
+    /// When it happened.
+    pub at: DateTime<Utc>,
+    /// The reason of the failure.
+    #[schema(example = "board arena has no period season:spring")]
+    pub detail: String,
+}
+
+/// Reads a stored rule. Only a caller in SQL can have stored an invalid one.
+fn refresh_or_manual<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RefreshRule, D::Error> {
+    String::deserialize(deserializer).map(|text| text.parse().unwrap_or(RefreshRule::Manual))
 }
 
 /// The snapshot from which a ranking was computed.

@@ -11,6 +11,7 @@ pub mod error;
 pub mod explain;
 pub mod export;
 pub mod file_format;
+pub mod first_layout;
 pub mod friend;
 pub mod hidden;
 pub mod idempotency;

@@ -3,11 +3,13 @@
 use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
+use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
     model::{
         board::{PeriodKind, SnapshotKind, WindowLength},
+        json::as_text,
         name::Named as _,
         segment::Segment,
     },
@@ -73,6 +75,25 @@ impl Default for PeriodSelector {
         Self::Current(PeriodKind::AllTime)
     }
 }
+
+as_text!(PeriodSelector);
+
+/// `all_time`, `hour`, `day`, `week`, `month`, `quarter` or `year` for the current period.
+/// `week:previous` is the one before, and `day:-7` the day seven days ago (up to 366).
+///
+/// `hour:2024-01-15T14`, `day:2024-01-15`, `week:2024-01-15` (a Monday), `month:2024-01`,
+/// `quarter:2024-Q1` and `year:2024` name one period. `season:spring` names a season, and
+/// `snapshot:week-2024-01-15` the all-time ranking at the end of that week. `rolling:7d`
+/// names the seven days that end with the current day (2d to 366d), and `rolling:24h` the 24 hours
+/// that end with the current hour; `rolling:7d-2024-01-15` names the window of another day.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = Period,
+    example = "week",
+    pattern = r"^(all_time|(hour|day|week|month|quarter|year)(:previous|:-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6]))?|(day|week):[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|hour:[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])|month:[0-9]{4}-(0[1-9]|1[0-2])|quarter:[0-9]{4}-Q[1-4]|year:[0-9]{4}|season:[a-z0-9][a-z0-9_-]{0,39}|snapshot:((day|week)-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|month-[0-9]{4}-(0[1-9]|1[0-2]))|rolling:(24h(-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]))?|([2-9]|[1-9][0-9]|[12][0-9]{2}|3[0-5][0-9]|36[0-6])d(-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?))$"
+)]
+#[expect(dead_code, reason = "describes a valid period selector")]
+pub(crate) struct PeriodText(String);
 
 impl FromStr for PeriodSelector {
     type Err = Error;

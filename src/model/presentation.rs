@@ -38,19 +38,6 @@ fn if_valid<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(deserializer: D)
     Ok(text.and_then(|text| text.parse().inspect_err(warn).ok()))
 }
 
-/// Changes to a [`Presentation`]. An absent value does not change; `Some(None)` removes it.
-#[derive(Debug, Clone, Default)]
-pub struct PresentationChange {
-    /// How scores are written from now on.
-    pub score_format: Option<ScoreFormat>,
-    /// New description.
-    pub description: Option<Option<Description>>,
-    /// New picture.
-    pub icon_url: Option<Option<IconUrl>>,
-    /// New colour.
-    pub colour: Option<Option<Colour>>,
-}
-
 /// How a score, which is a 64-bit integer, is written for people.
 ///
 /// Text forms: `number`, `decimal:2`, `duration:ms` and `duration:s`. `number` and `decimal` may have a
@@ -182,6 +169,17 @@ impl FromStr for ScoreFormat {
 
 as_text!(ScoreFormat);
 
+/// How scores are written for people.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = ScoreFormat,
+    example = "decimal:2",
+    max_length = 64,
+    pattern = r"^((number|decimal:([1-9]|1[0-8]))( [^ \x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^ \x00-\x1f\x7f-\x9f])?)?|duration:(ms|s))$"
+)]
+#[expect(dead_code, reason = "describes a valid format")]
+pub(super) struct ScoreFormatText(String);
+
 impl fmt::Display for ScoreFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -200,8 +198,8 @@ impl fmt::Display for ScoreFormat {
 /// Defines a checked text.
 macro_rules! text {
     ($(#[$about:meta])* $name:ident, $check:expr) => {
+        #[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name(String);
 
         as_text!($name);
@@ -233,6 +231,7 @@ macro_rules! text {
 
 text!(
     /// Text about a board: up to [`DESCRIPTION_MAX_BYTES`] without control characters.
+    #[schema(description = "Text about a board.", example = "Kills per match", min_length = 1, max_length = 1000, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     Description,
     |text| check_text("description", text, DESCRIPTION_MAX_BYTES).map(|()| text.to_owned())
 );
@@ -240,6 +239,11 @@ text!(
 text!(
     /// Address of a picture: an https URL, or a path on the host of the service. Only ASCII without
     /// spaces and backslashes.
+    #[schema(
+        example = "https://example.com/arena.png",
+        max_length = 1024,
+        pattern = r#"^(https://[!-"$-.0-9;->A-\[\]-~][!-"$-.0->A-\[\]-~]*([/?#][!-\[\]-~]*)?|/[!-.0-\[\]-~][!-\[\]-~]*)$"#
+    )]
     IconUrl,
     |text| {
         check_text("icon_url", text, ICON_URL_MAX_BYTES)?;
@@ -269,6 +273,7 @@ impl IconUrl {
 
 text!(
     /// A colour such as `#1f6feb`.
+    #[schema(example = "#1f6feb", pattern = "^#[0-9A-Fa-f]{6}$")]
     Colour,
     |text| {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);

@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
+use utoipa::ToSchema;
+
 use crate::{
     Error, Result,
     model::{json::as_text, key::short_digest},
 };
 
-/// Maximum attributes by which a board has segments.
-pub const SEGMENTS_MAX: usize = 4;
-
 /// Maximum characters of a value.
 const VALUE_MAX: usize = 64;
 
 /// The name of an attribute of users: 1 to 32 lower-case letters, digits and `_`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
+#[schema(example = "country", min_length = 1, max_length = 32, pattern = "^[a-z0-9_]+$")]
 pub struct Attribute(String);
 
 impl Attribute {

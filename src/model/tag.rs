@@ -2,14 +2,14 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{Error, Result, model::json::as_text};
+use utoipa::ToSchema;
 
-/// Maximum tags of a board.
-pub const TAGS_MAX: usize = 20;
+use crate::{Error, Result, model::json::as_text};
 
 /// A name that groups boards: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
 /// or a digit.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
+#[schema(example = "moba", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
 pub struct Tag(String);
 
 impl Tag {

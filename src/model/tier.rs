@@ -3,6 +3,7 @@
 use std::{collections::HashSet, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
@@ -130,16 +131,24 @@ impl fmt::Display for Tier {
 
 as_text!(Tier);
 
-/// The tiers of a board, best first: up to [`TIERS_MAX`], with different names.
+/// A tier: a name of 1 to 40 characters, a colon, and a rule. Spaces around them do not matter.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = Tier,
+    example = "gold: top 10 %",
+    pattern = r"^ *[^: \x00-\x1f\x7f-\x9f]([^:\x00-\x1f\x7f-\x9f]{0,38}[^: \x00-\x1f\x7f-\x9f])? *: *(top +(100(\.0{1,2})?|[1-9][0-9]?(\.[0-9]{1,2})?|0\.([1-9][0-9]?|0[1-9])) *%|rank +[1-9][0-9]{0,17}|score +(0|-?[1-9][0-9]{0,17})) *$"
+)]
+#[expect(dead_code, reason = "describes a valid tier")]
+pub(super) struct TierText(String);
+
+/// The tiers of a board, best first. [`Tiers::check`] has their rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Tier>", into = "Vec<Tier>")]
+#[serde(from = "Vec<Tier>", into = "Vec<Tier>")]
 pub struct Tiers(Arc<[Tier]>);
 
-impl TryFrom<Vec<Tier>> for Tiers {
-    type Error = Error;
-
-    fn try_from(tiers: Vec<Tier>) -> Result<Self> {
-        Self::new(tiers)
+impl From<Vec<Tier>> for Tiers {
+    fn from(tiers: Vec<Tier>) -> Self {
+        Self(tiers.into())
     }
 }
 
@@ -150,23 +159,23 @@ impl From<Tiers> for Vec<Tier> {
 }
 
 impl Tiers {
-    /// Collects tiers, best first. [`Error::Invalid`] if there are too many, or two with one name.
-    pub fn new(tiers: Vec<Tier>) -> Result<Self> {
-        if tiers.len() > TIERS_MAX {
-            return Err(Error::invalid("tiers", format!("must be at most {TIERS_MAX}, not {}", tiers.len())));
+    /// Checks the number of tiers, and that their names differ.
+    pub fn check(&self) -> Result<()> {
+        if self.0.len() > TIERS_MAX {
+            return Err(Error::invalid("tiers", format!("must be at most {TIERS_MAX}, not {}", self.0.len())));
         }
         let mut names = HashSet::new();
-        match tiers.iter().enumerate().find(|(_, tier)| !names.insert(&tier.name)) {
+        match self.iter().enumerate().find(|(_, tier)| !names.insert(&tier.name)) {
             Some((n, tier)) => Err(Error::invalid(format!("tiers[{n}]"), format!("repeats the name {:?}", tier.name))),
-            None => Ok(Self(tiers.into())),
+            None => Ok(()),
         }
     }
 
-    /// Parses the text forms of tiers, best first. An error names the place of the tier.
+    /// Parses the text forms of tiers, best first. An error names the place in the list.
     pub fn parse(texts: &[String]) -> Result<Self> {
         let tier =
             |(n, text): (usize, &String)| text.parse().map_err(|error: Error| error.in_field(format!("tiers[{n}]")));
-        Self::new(texts.iter().enumerate().map(tier).collect::<Result<_>>()?)
+        Ok(Self(texts.iter().enumerate().map(tier).collect::<Result<_>>()?))
     }
 
     /// Returns the tiers, best first.
@@ -230,7 +239,8 @@ mod tests {
     use super::*;
 
     fn tiers(texts: &[&str]) -> Result<Tiers> {
-        Tiers::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+        let tiers = Tiers::parse(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())?;
+        tiers.check().map(|()| tiers)
     }
 
     fn name(tiers: &Tiers, order: Order, score: i64, rank: u64, players: u64) -> Option<&str> {
@@ -303,7 +313,7 @@ mod tests {
     fn a_board_has_up_to_20_tiers_with_different_names() -> Result<()> {
         let many: Vec<String> = (0..21).map(|n| format!("t{n}: rank {}", n + 1)).collect();
         assert_eq!(Tiers::parse(&many[..20])?.iter().count(), 20);
-        assert!(Tiers::parse(&many).is_err());
+        assert!(Tiers::parse(&many)?.check().is_err());
         let repeated = tiers(&["a: rank 1", "b: rank 2", " a : score 7"]).err().map(|error| error.to_string());
         assert_eq!(repeated.as_deref(), Some("tiers[2]: repeats the name \"a\""));
         let bad = tiers(&["a: rank 1", "b: rank x"]).err().map(|error| error.to_string());

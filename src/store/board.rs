@@ -1,56 +1,29 @@
 //! SQL of boards.
 
-use std::fmt::Display;
-
-use serde::Serialize;
-use serde_json::Value;
 use sqlx::types::Json;
 
 use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{
-            Board, BoardChange, BoardFilter, BoardSlug, Buckets, Mode, NewBoard, OnViolation, Order, Reading,
-            SnapshotKind, Ties,
-        },
-        combination::{Aggregate, Join},
-        name::Named as _,
-        presentation::{Colour, Description, IconUrl},
+        board::{Board, BoardFilter, BoardSettings, BoardSlug},
         tag::Tag,
     },
-    store::{
-        Store,
-        combination::{self, StoredCombination},
-        undamaged,
-    },
+    store::{Store, undamaged},
 };
 
 /// A row of `centile.boards`, as JSON.
 struct StoredBoard {
     slug: String,
     rules: String,
-    combination: Option<Json<StoredCombination>>,
 }
 
 impl TryFrom<StoredBoard> for Board {
     type Error = Error;
 
-    fn try_from(StoredBoard { slug, rules, combination }: StoredBoard) -> Result<Self> {
-        let damaged = |error: &dyn Display| Error::Internal(format!("board {slug} is damaged: {error}"));
-        let board: Self = serde_json::from_str(&rules).map_err(|error| damaged(&error))?;
-        let combination = combination.map(|Json(combination)| combination.try_into()).transpose();
-        Ok(Self { combination: combination.map_err(|error: Error| damaged(&error))?, ..board })
+    fn try_from(StoredBoard { slug, rules }: StoredBoard) -> Result<Self> {
+        serde_json::from_str(&rules).map_err(|error| Error::Internal(format!("board {slug} is damaged: {error}")))
     }
-}
-
-/// Returns the text that changes a value in `centile.update_board`: an empty one removes it.
-fn changed_text<T: ToString>(value: Option<&Option<T>>) -> Option<String> {
-    value.map(|value| value.as_ref().map(ToString::to_string).unwrap_or_default())
-}
-
-fn json(value: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be serialized as JSON: {error}")))
 }
 
 fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<String> {
@@ -108,122 +81,17 @@ impl Store {
         self.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
     }
 
-    pub(crate) async fn create_board(
-        &self,
-        new: &NewBoard,
-        lanes: i16,
-        layout_bounds: &[i64],
-        by: &Actor,
-    ) -> Result<()> {
-        if let Some(combination) = &new.combination {
-            sqlx::query!(
-                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
-                new.slug.as_str(),
-                combination::json(&combination.sources),
-                combination.join.name(),
-                combination.aggregate.name(),
-                combination.refresh.to_string(),
-                new.title,
-                new.order.name(),
-                new.ties.name(),
-                new.time_zone,
-                new.reading.name(),
-                new.frozen_top_size,
-                by.as_str(),
-                &texts(&new.tags),
-                new.presentation.score_format.to_string(),
-                new.presentation.description.as_ref().map(Description::as_str),
-                new.presentation.icon_url.as_ref().map(IconUrl::as_str),
-                new.presentation.colour.as_ref().map(Colour::as_str),
-                &texts(&new.tiers),
-            )
+    pub(crate) async fn create_board(&self, slug: &BoardSlug, rules: &BoardSettings, by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.create_board($1, $2, $3)", slug.as_str(), Json(rules) as _, by.as_str())
             .fetch_one(&self.writers)
             .await?;
-            return Ok(());
-        }
-        let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
-        sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28)",
-            new.slug.as_str(),
-            new.title,
-            new.mode.name(),
-            new.order.name(),
-            new.ties.name(),
-            &periods,
-            lanes,
-            new.time_zone,
-            new.points_min,
-            new.points_max,
-            layout_bounds,
-            new.frozen_top_size,
-            json(&new.kept_archives)?,
-            new.reading.name(),
-            new.events_per_minute,
-            json(&new.gain_max)?,
-            new.on_violation.name(),
-            new.snapshots.map(SnapshotKind::name),
-            &texts(&new.rolling),
-            by.as_str(),
-            &texts(&new.tags),
-            new.presentation.score_format.to_string(),
-            new.presentation.description.as_ref().map(Description::as_str),
-            new.presentation.icon_url.as_ref().map(IconUrl::as_str),
-            new.presentation.colour.as_ref().map(Colour::as_str),
-            &texts(&new.tiers),
-            &texts(&new.segments),
-            new.buckets.name(),
-        )
-        .fetch_one(&self.writers)
-        .await?;
         Ok(())
     }
 
-    pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
-        let rolling = change.rolling.as_ref().map(texts);
-        let tags = change.tags.as_ref().map(texts);
-        let tiers = change.tiers.as_ref().map(texts);
-        let segments = change.segments.as_ref().map(texts);
-        let presentation = &change.presentation;
-        let combination = change.combination.as_ref();
-        sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28, $29, $30, $31),
-                    CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
-            slug,
-            change.title,
-            change.mode.map(Mode::name),
-            change.order.map(Order::name),
-            change.ties.map(Ties::name),
-            change.lanes,
-            change.time_zone,
-            change.points_min,
-            change.points_max,
-            change.frozen_top_size,
-            json(&change.kept_archives)?,
-            change.reading.map(Reading::name),
-            // 0 removes the limit.
-            change.events_per_minute.map(Option::unwrap_or_default),
-            json(&change.gain_max)?,
-            change.on_violation.map(OnViolation::name),
-            // `none` removes the snapshots.
-            change.snapshots.map(|kind| kind.map_or("none", SnapshotKind::name)),
-            rolling.as_deref(),
-            by.as_str(),
-            combination.is_some(),
-            combination.and_then(|combination| combination.sources.as_deref()).map(combination::json),
-            combination.and_then(|combination| combination.join).map(Join::name),
-            combination.and_then(|combination| combination.aggregate).map(Aggregate::name),
-            combination.and_then(|combination| combination.refresh.as_ref()).map(ToString::to_string),
-            tags.as_deref(),
-            presentation.score_format.as_ref().map(ToString::to_string),
-            changed_text(presentation.description.as_ref()),
-            changed_text(presentation.icon_url.as_ref()),
-            changed_text(presentation.colour.as_ref()),
-            tiers.as_deref(),
-            segments.as_deref(),
-            change.buckets.map(Buckets::name),
-        )
-        .fetch_one(&self.writers)
-        .await?;
+    pub(crate) async fn update_board(&self, slug: &BoardSlug, change: &BoardSettings, by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.update_board($1, $2, $3)", slug.as_str(), Json(change) as _, by.as_str())
+            .fetch_one(&self.writers)
+            .await?;
         Ok(())
     }
 }

@@ -3,67 +3,18 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
-use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 
 use crate::{
     Error, Result,
     model::{
         act::Actor,
-        combination::{Combination, NewCombination, RefreshRule, RefreshState, Source, SourceChanges},
-        name,
+        combination::{RefreshRule, RefreshState, SourceChanges},
     },
     store::Store,
 };
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A row of `centile.combinations`.
-#[derive(Debug, Deserialize)]
-pub(super) struct StoredCombination {
-    join_rule: String,
-    aggregate: String,
-    sources: Vec<StoredSource>,
-    refresh: String,
-    as_of: Option<DateTime<Utc>>,
-    failed_at: Option<DateTime<Utc>>,
-    failure: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct StoredSource {
-    board: String,
-    period: String,
-    weight: i32,
-}
-
-impl TryFrom<StoredCombination> for Combination {
-    type Error = Error;
-
-    fn try_from(stored: StoredCombination) -> Result<Self> {
-        let source = |source: StoredSource| {
-            Ok(Source { board: source.board.parse()?, period: source.period.parse()?, weight: source.weight })
-        };
-        Ok(Self {
-            rules: NewCombination {
-                sources: stored.sources.into_iter().map(source).collect::<Result<_>>()?,
-                join: name::parse("join", &stored.join_rule)?,
-                aggregate: name::parse("aggregate", &stored.aggregate)?,
-                // Only a caller in SQL can have stored another text.
-                refresh: stored.refresh.parse().unwrap_or(RefreshRule::Manual),
-            },
-            as_of: stored.as_of,
-            failure: stored.failed_at.zip(stored.failure),
-        })
-    }
-}
-
-/// Returns sources in the form of `centile.combine_board`.
-pub(super) fn json(sources: &[Source]) -> Value {
-    let source = |source: &Source| json!({"board": source.board.as_str(), "period": source.period.to_string(), "weight": source.weight});
-    sources.iter().map(source).collect()
-}
 
 /// A combined board, and what decides whether its refresh is due.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ const CONSTRAINTS: [(&str, &str, &str); 41] = [
         "score_format",
         "must be number, decimal:1 to decimal:18, duration:ms or duration:s; number and decimal may have a unit after a space",
     ),
-    ("boards_description_length", "description", "must have at most 1000 bytes"),
+    ("boards_description_length", "description", "must have 1 to 1000 bytes"),
     ("boards_icon_url_form", "icon_url", "must be an https URL or a path on this host, of at most 1024 bytes"),
     ("boards_colour_form", "colour", "must be # and six hexadecimal digits in lower case"),
     (

@@ -41,7 +41,7 @@ async fn the_log_keeps_its_size_over_a_day() {
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let postgres = own_postgres(PostgresOptions { settings, ..PostgresOptions::ephemeral() }).await;
     let mut connection = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
-    query("SELECT centile.create_board('main', p_lanes => 4::smallint)").execute(&mut connection).await.unwrap();
+    query("SELECT centile.create_board('main', '{\"lanes\": 4}')").execute(&mut connection).await.unwrap();
     let mut sizes = Vec::new();
     for minute in 0..24 * 60 {
         let begun = tokio::time::Instant::now();

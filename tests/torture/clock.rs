@@ -50,7 +50,7 @@ async fn wrong_instance_clocks_change_no_answer() {
     };
     let db = TestDb::new().await;
     db.execute(boundary::SHORT_DAYS).await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let redis = redis_url().await;
     let instances = [
         spawn(&db, &redis, library, "+1h").await,

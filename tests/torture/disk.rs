@@ -82,7 +82,7 @@ async fn postgresql_recovers_from_a_full_disk() {
     let mut postgres = start(&disk.0).await;
     let url = postgres.url("postgres");
     let pool = PgPool::connect(&url).await.expect("a connection");
-    for board in ["SELECT centile.create_board('arena', p_lanes => 4::smallint)", probe::BOARD] {
+    for board in ["SELECT centile.create_board('arena', '{\"lanes\": 4}')", probe::BOARD] {
         sqlx::raw_sql(board).execute(&pool).await.expect("a board");
     }
     let database = url.clone();

@@ -175,7 +175,7 @@ async fn overload_is_refused_at_once() {
     let postgres = own_postgres(PostgresOptions { settings, ..PostgresOptions::ephemeral() }).await;
     let database = postgres.url("postgres");
     let pool = PgPool::connect(&database).await.expect("the database");
-    sqlx::query("SELECT centile.create_board('arena', p_lanes => 4::smallint)").execute(&pool).await.expect("a board");
+    sqlx::query("SELECT centile.create_board('arena', '{\"lanes\": 4}')").execute(&pool).await.expect("a board");
     let mut command = Serve::command(&database, Some(&redis_url().await), "overload:", &[]);
     let serve = tokio::task::spawn_blocking(move || Serve::start(&mut command)).await.expect("a service");
     let client = Client::builder().timeout(Duration::from_mins(1)).build().expect("a client");

@@ -38,7 +38,7 @@ async fn times(client: &Client, path: impl Fn(usize) -> String) -> Vec<f64> {
 async fn a_page_of_a_hundred_rows_is_fast() {
     let mut trial = Trial::begin("page", "a page of 100 rows", "answered in under 5 ms at p99 with warm caches");
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 2}')").await;
     let serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
     let (client, key, address) = (serve.client.clone(), key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
     let post = async |events: Value| {

@@ -14,7 +14,7 @@ use crate::support::Serve;
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Creates the probe's own board.
-pub const BOARD: &str = "SELECT centile.create_board('probe', p_lanes => 1::smallint)";
+pub const BOARD: &str = "SELECT centile.create_board('probe', '{\"lanes\": 1}')";
 
 /// Waits until a score is accepted and a player is read. Returns the time since `since`. Until then
 /// every answer must be 503 or a connection error.

@@ -90,9 +90,8 @@ async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     let database = postgres.url("postgres");
     let pool = PgPool::connect(&database).await.expect("the database");
     raw_sql(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
-         SELECT centile.create_board('first', p_mode => 'best', p_ties => 'first', p_periods => '{all_time,week}',
-             p_lanes => 1::smallint, p_layout_bounds => '{0,2,4}')",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
+         SELECT centile.create_board('first', '{\"mode\": \"best\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 1, \"first_layout\": {\"bounds\": [0,2,4]}}')",
     )
     .execute(&pool)
     .await

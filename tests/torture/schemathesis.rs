@@ -67,7 +67,7 @@ impl Run {
     async fn begin(who: &'static str, examples: &str) -> Self {
         let db = TestDb::new().await;
         db.execute(
-            "SELECT centile.create_board('arena', p_lanes => 2::smallint);
+            "SELECT centile.create_board('arena', '{\"lanes\": 2}');
              SELECT testing.submit_score('arena', 'ada', 50), testing.submit_score('arena', 'bob', 40)",
         )
         .await;

@@ -181,8 +181,8 @@ async fn the_design_load_survives_a_fault_each_minute() {
     let url = site.postgres.url("postgres");
     let pool = PgPool::connect(&url).await.expect("a connection");
     for board in [
-        "SELECT centile.create_board('large', p_lanes => 4::smallint)",
-        "SELECT centile.create_board('arena', p_lanes => 2::smallint)",
+        "SELECT centile.create_board('large', '{\"lanes\": 4}')",
+        "SELECT centile.create_board('arena', '{\"lanes\": 2}')",
         probe::BOARD,
     ] {
         sqlx::raw_sql(board).execute(&pool).await.expect("a board");

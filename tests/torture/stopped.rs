@@ -41,7 +41,7 @@ async fn a_writer_that_stops_within_a_batch_blocks_its_lane_briefly() {
         "the other one writes again within the statement timeout (2 s) and a second; no event lost or repeated",
     );
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 1}')").await;
     let flags = ["--statement-timeout", "2"];
     let stopped = spawn_serve(&db, None, &flags).await;
     let other = spawn_serve(&db, None, &flags).await;

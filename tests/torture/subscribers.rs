@@ -165,7 +165,7 @@ async fn subscribers_get_events_within_a_second() {
         "events within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
     );
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 2}')").await;
     let serve = spawn_serve(&db, Some(&redis_url().await), &["--address-subscribers", "0"]).await;
     let (client, key, address) = (serve.client.clone(), key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
     let players: Vec<u32> = (0..PLAYERS).collect();

@@ -28,7 +28,7 @@ const PACE: Duration = Duration::from_millis(700);
 /// Starts a service with a board that needs a key to read, behind a proxy to its database.
 async fn service(flags: &[&str]) -> (TestDb, Proxy, Serve) {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_reading => 'key')").await;
+    db.execute("SELECT centile.create_board('main', '{\"reading\": \"key\"}')").await;
     let proxy = Proxy::to(db.port()).await;
     let (url, prefix) = (proxy.instead(db.url()), db.redis_prefix());
     let flags = flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 use crate::{
     cli::output::{self, fields, list, thousands},
     model::board::{ArchivedKind, Board},
-    model::combination::Combination,
+    model::combination::{Combination, CombinationFailure},
     model::name::Named as _,
     model::presentation::Presentation,
     model::tag::Tag,
@@ -87,15 +87,15 @@ pub(super) fn description(board: &Board) -> String {
     shown.extend(colour.iter().map(|colour| ("colour", colour.to_string())));
     shown.extend(board.tiers.iter().map(|tier| ("tier", tier.to_string())));
     shown.extend(board.segments.iter().map(|attribute| ("segment", attribute.to_string())));
-    if let Some(Combination { rules, as_of, failure }) = &board.combination {
-        let sources: Vec<String> = rules.sources.iter().map(ToString::to_string).collect();
+    if let Some(Combination { join, aggregate, sources, refresh, as_of, failure }) = &board.combination {
+        let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
         shown.extend([
             ("sources", sources.join(", ")),
-            ("combined", format!("{} of the {}", rules.aggregate.name(), rules.join.name())),
-            ("refresh", rules.refresh.to_string()),
+            ("combined", format!("{} of the {}", aggregate.name(), join.name())),
+            ("refresh", refresh.to_string()),
             ("as of", as_of.map_or_else(|| "not computed yet".to_owned(), |at| output::time(Some(at)))),
         ]);
-        if let Some((at, detail)) = failure {
+        if let Some(CombinationFailure { at, detail }) = failure {
             shown.push(("failed", format!("{}: {detail}", output::time(Some(*at)))));
         }
     }

@@ -8,7 +8,6 @@ pub use games::{Game, Games};
 pub use servers::Servers;
 
 use std::{
-    collections::BTreeSet,
     fs::{self, OpenOptions},
     io::Write as _,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
@@ -29,13 +28,9 @@ use crate::{
     instance::Instance,
     model::{
         act::Actor,
-        board::{
-            BoardSlug, Buckets, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, GainMax, KeptArchivesChange, Mode, NewBoard,
-            OnViolation, Order, PeriodKind, Reading, Ties,
-        },
+        board::{BoardSettings, BoardSlug, Mode, Order, Ties},
+        first_layout::FirstLayout,
         key::{NewKey, Role},
-        presentation::Presentation,
-        tier::Tiers,
     },
     store::migrate,
 };
@@ -83,9 +78,10 @@ impl Demo {
         write_private(&dir.join("database-url"), &database_url)?;
         let instance =
             Instance::connect(&flags.settings(database_url, Some(servers.redis_url()), REDIS_PREFIX)).await?;
-        for board in [main_board()?, laps_board()?] {
-            if let Err(Error::NotFound { .. }) = boards::find(&instance.boards, &board.slug).await {
-                boards::create(&instance.boards, board, &actor()?).await?;
+        for (slug, rules) in [(MAIN_BOARD, main_board()), (LAPS_BOARD, laps_board()?)] {
+            let slug: BoardSlug = slug.parse()?;
+            if let Err(Error::NotFound { .. }) = boards::find(&instance.boards, &slug).await {
+                boards::create(&instance.boards, slug, rules, &actor()?).await?;
             }
         }
         let key = ready_key(&instance, &dir.join("server-key"), CLIENT, Role::Server).await?;
@@ -118,48 +114,27 @@ impl Demo {
     }
 }
 
-fn main_board() -> Result<NewBoard> {
-    Ok(NewBoard {
-        slug: MAIN_BOARD.parse()?,
+fn main_board() -> BoardSettings {
+    BoardSettings {
         title: Some("Demo board".to_owned()),
-        mode: Mode::Sum,
-        order: Order::Desc,
-        ties: Ties::Shared,
-        periods: vec![PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month],
-        lanes: None,
-        time_zone: "UTC".to_owned(),
-        points_min: 0,
-        points_max: 1_000_000,
-        frozen_top_size: DEFAULT_FROZEN_TOP_SIZE,
-        kept_archives: KeptArchivesChange::new(),
+        mode: Some(Mode::Sum),
+        points_min: Some(0),
+        points_max: Some(1_000_000),
         first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
-        reading: Reading::Public,
-        events_per_minute: None,
-        gain_max: GainMax::new(),
-        on_violation: OnViolation::Refuse,
-        snapshots: None,
-        rolling: Vec::new(),
-        tags: BTreeSet::new(),
-        tiers: Tiers::default(),
-        segments: Vec::new(),
-        buckets: Buckets::All,
-        presentation: Presentation::default(),
-        combination: None,
-    })
+        ..BoardSettings::default()
+    }
 }
 
-fn laps_board() -> Result<NewBoard> {
-    let slug: BoardSlug = LAPS_BOARD.parse()?;
-    Ok(NewBoard {
-        slug,
+fn laps_board() -> Result<BoardSettings> {
+    Ok(BoardSettings {
         title: Some("Best laps".to_owned()),
-        mode: Mode::Best,
-        order: Order::Asc,
-        ties: Ties::First,
-        points_min: 1,
+        mode: Some(Mode::Best),
+        order: Some(Order::Asc),
+        ties: Some(Ties::First),
+        points_min: Some(1),
         first_layout: Some(FirstLayout::ExpectedPoints(100_000)),
-        presentation: Presentation { score_format: "duration:ms".parse()?, ..Presentation::default() },
-        ..main_board()?
+        score_format: Some("duration:ms".parse()?),
+        ..main_board()
     })
 }
 

@@ -1,8 +1,5 @@
 //! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
 
-pub(crate) mod first_layout;
-pub(crate) mod request;
-
 use actix_web::{
     HttpRequest, HttpResponse,
     http::StatusCode,
@@ -12,12 +9,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Result, boards,
+    Error, Result, boards,
     http::{
         api::{
-            board::request::{CreateBoard, TagText, UpdateBoard},
             body,
-            combination::CombinationResponse,
             path::BoardPath,
             query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
             reply,
@@ -28,7 +23,11 @@ use crate::{
             problem::{ListProblems, ReadProblems, WriteProblems},
         },
     },
-    model::board::{Board, GainMax, OnViolation},
+    model::{
+        board::{Board, BoardSettings, GainMax, OnViolation},
+        combination::Combination,
+        tag::Tag,
+    },
 };
 
 /// A board. Only holders of a server or admin key for the board see its limits.
@@ -39,7 +38,7 @@ pub(crate) struct BoardResponse<'a> {
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    combination: Option<CombinationResponse>,
+    combination: Option<Combination>,
     #[serde(flatten)]
     limits: Option<LimitsResponse<'a>>,
 }
@@ -73,7 +72,8 @@ impl<'a> BoardResponse<'a> {
         if is_server {
             return Self::from(board);
         }
-        Self { board, combination: board.combination.as_ref().map(CombinationResponse::public), limits: None }
+        let combination = board.combination.clone().map(|combination| Combination { failure: None, ..combination });
+        Self { board, combination, limits: None }
     }
 }
 
@@ -88,7 +88,7 @@ impl<'a> From<&'a Board> for BoardResponse<'a> {
             gain_max: &board.gain_max,
             on_violation: board.on_violation,
         };
-        Self { board, combination: board.combination.as_ref().map(CombinationResponse::from), limits: Some(limits) }
+        Self { board, combination: board.combination.clone(), limits: Some(limits) }
     }
 }
 
@@ -98,7 +98,7 @@ impl<'a> From<&'a Board> for BoardResponse<'a> {
 #[into_params(parameter_in = Query)]
 pub(crate) struct BoardsQuery {
     /// Only boards with this tag.
-    #[param(value_type = Option<TagText>)]
+    #[param(value_type = Option<Tag>)]
     tag: Option<String>,
     /// Maximum rows of the page.
     #[param(minimum = 1, maximum = 1000, default = 50)]
@@ -123,7 +123,7 @@ pub(crate) struct BoardsResponse<'a> {
 /// Needs an admin key.
 #[utoipa::path(
     post, path = "/v1/boards", operation_id = "create_board", tag = "boards", security(("key" = [])),
-    request_body = CreateBoard,
+    request_body(content = ref("#/components/schemas/CreateBoard")),
     responses(
         (status = 201, description = "The board was created.", body = BoardResponse,
             headers(("Location" = String, description = "Path of the board."))),
@@ -133,8 +133,13 @@ pub(crate) struct BoardsResponse<'a> {
 pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
-    let new: CreateBoard = body::json(&api, &request, payload).await?;
-    let board = boards::create(&api.instance.boards, new.try_into()?, &by).await?;
+    let mut rules: BoardSettings = body::json(&api, &request, payload).await?;
+    let missing = |field: &str| Error::invalid(field, format!("missing field `{field}`"));
+    let slug = rules.slug.take().ok_or_else(|| missing("slug"))?;
+    if rules.mode.is_none() {
+        return Err(missing("mode"));
+    }
+    let board = boards::create(&api.instance.boards, slug, rules, &by).await?;
     reply::created(&format!("/v1/boards/{}", board.slug), &BoardResponse::from(&board))
 }
 
@@ -179,14 +184,17 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 /// exist.
 #[utoipa::path(
     patch, path = "/v1/boards/{board}", operation_id = "update_board", tag = "boards", security(("key" = [])),
-    params(BoardPath), request_body = UpdateBoard,
+    params(BoardPath), request_body(content = ref("#/components/schemas/UpdateBoard")),
     responses((status = 200, description = "The changed board.", body = BoardResponse), WriteProblems),
 )]
 pub(crate) async fn update(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
-    let change: UpdateBoard = body::json(&api, &request, payload).await?;
-    let board = boards::update(&api.instance.boards, &path.board, change.try_into()?, &by).await?;
+    let change: BoardSettings = body::json(&api, &request, payload).await?;
+    if change.slug.is_some() {
+        return Err(Error::invalid("slug", "cannot change"));
+    }
+    let board = boards::update(&api.instance.boards, &path.board, &change, &by).await?;
     Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
 }

@@ -11,10 +11,9 @@ use actix_web::{
 };
 use futures::StreamExt as _;
 use serde::{
-    Deserialize, Deserializer,
-    de::{self, DeserializeOwned, IgnoredAny, Unexpected},
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::value::RawValue;
 use serde_path_to_error::Path;
 use tokio::time::timeout;
 
@@ -24,17 +23,11 @@ use crate::{
         auth::caller::{self, CheckedKey},
         server::{Api, Settings, activity::Activity, address, body_memory::Reservation},
     },
-    model::{
-        board::DEFAULT_POINTS_BOUND,
-        json::{DEPTH_MAX, is_deeper},
-    },
+    model::json::{DEPTH_MAX, is_deeper},
 };
 
 /// Field that an error names when the body as a whole is at fault.
 pub(crate) const WHOLE: &str = "body";
-
-/// Maximum characters of a rejected number that an error repeats.
-const SHOWN_MAX_CHARS: usize = 40;
 
 /// Smallest buffer of a body, in bytes: enough for most bodies.
 const MIN_CAPACITY_BYTES: usize = 1_024;
@@ -216,88 +209,12 @@ pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
     Error::invalid(field, message)
 }
 
-/// A whole JSON number, as JSON Schema defines it: `1000`, `1000.0` and `1e3` are equal.
-///
-/// `1.5` and `"5"` are refused. A number in plain digits may be anything that fits a `T`. A number
-/// with a fraction or an exponent must be below 2⁵³. Most programs read it as a double, and a
-/// double of 2⁵³ or more represents several whole numbers (RFC 8259, section 6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Integer<T = i64>(pub(crate) T);
-
-impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
-    /// Reads the number's text, because a rounded double can be whole when the number is not.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <&RawValue>::deserialize(deserializer)?.get();
-        // The beginning of a long number is enough.
-        let shown: String = text.chars().take(SHOWN_MAX_CHARS).collect();
-        let expected = format!("a whole number of {} bits", 8 * size_of::<T>());
-        let refused = |unexpected: Unexpected<'_>| de::Error::invalid_value(unexpected, &expected.as_str());
-        if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
-            return Err(de::Error::invalid_type(unexpected(text), &expected.as_str()));
-        }
-        let number = match text.parse::<i64>() {
-            Ok(number) => number,
-            Err(_) if !text.contains(['.', 'e', 'E']) => {
-                return Err(refused(Unexpected::Other(&format!("integer `{shown}`"))));
-            }
-            Err(_) => whole(text).ok_or_else(|| {
-                let number = format!("floating point `{shown}`");
-                de::Error::invalid_type(Unexpected::Other(&number), &expected.as_str())
-            })?,
-        };
-        T::try_from(number).map(Integer).map_err(|_| refused(Unexpected::Signed(number)))
-    }
-}
-
-/// Returns the value of a JSON number with a fraction or an exponent, or `None` if it is not whole
-/// or is 2⁵³ or more.
-fn whole(text: &str) -> Option<i64> {
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (digits, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let is_negative = digits.starts_with('-');
-    let digits = format!("{}{fraction}", digits.trim_start_matches('-'));
-    let significant = digits.trim_matches('0');
-    if significant.is_empty() {
-        return Some(0);
-    }
-    // Trailing zeros multiply the significant digits by a power of ten.
-    let trailing = digits.len() - digits.trim_end_matches('0').len();
-    let zeros = exponent.parse::<i64>().ok()?.checked_add(i64::try_from(trailing).ok()?)?;
-    let zeros = zeros.checked_sub(i64::try_from(fraction.len()).ok()?)?;
-    let power = 10_i64.checked_pow(u32::try_from(zeros).ok()?)?;
-    let value = significant.parse::<i64>().ok()?.checked_mul(power)?;
-    (value <= DEFAULT_POINTS_BOUND).then_some(if is_negative { -value } else { value })
-}
-
-/// Returns the type of a JSON value that is not a number.
-fn unexpected(text: &str) -> Unexpected<'_> {
-    match text.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(text).map_or(Unexpected::Other("string"), Unexpected::Str),
-        Some(b't') => Unexpected::Bool(true),
-        Some(b'f') => Unexpected::Bool(false),
-        Some(b'[') => Unexpected::Seq,
-        Some(b'{') => Unexpected::Map,
-        _ => Unexpected::Unit,
-    }
-}
-
-/// Reads a field for which absence and `null` differ.
-///
-/// An absent field gives `None` (by `#[serde(default)]`), `null` gives `Some(None)`.
-pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
-}
-
 #[cfg(test)]
 mod tests {
     use actix_web::{FromRequest, ResponseError, test::TestRequest};
 
     use super::*;
-    use crate::http::server::body_memory::BodyMemory;
+    use crate::{http::server::body_memory::BodyMemory, model::json::Integer};
 
     /// Returns the status for a body with a limit of 16 bytes: 200 if it is accepted.
     async fn status_of(request: TestRequest) -> u16 {

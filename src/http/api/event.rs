@@ -7,12 +7,12 @@ use utoipa::ToSchema;
 use crate::{
     Error, Result,
     http::api::{
-        body::{self, Integer},
+        body,
         path::{UserIdText, board_slug},
     },
     model::{
         board::BoardSlug,
-        json::Object,
+        json::{Integer, Object},
         metadata::Metadata,
         score::{Event, TIEBREAKS},
         user::check_text,

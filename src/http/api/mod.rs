@@ -3,7 +3,6 @@
 pub(crate) mod board;
 pub(crate) mod body;
 pub(crate) mod classic;
-mod combination;
 pub(crate) mod distribution;
 pub(crate) mod docs;
 pub(crate) mod event;

@@ -21,7 +21,11 @@ use crate::http::{
     },
     server::problem::{self, Problem},
 };
-use crate::model::{board::PeriodKind, quarantine::State, score::Transaction};
+use crate::model::{
+    board::{BoardSettings, PeriodKind},
+    quarantine::State,
+    score::Transaction,
+};
 
 /// Builds the document of this service.
 #[must_use]
@@ -90,7 +94,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         docs::document,
     ),
     servers((url = "/", description = "The service that serves this document.")),
-    components(schemas(Problem, PeriodKind, State, FileRowResponse, Transaction, CursorResponse, PeriodClosedMessage)),
+    components(schemas(BoardSettings, Problem, PeriodKind, State, FileRowResponse, Transaction, CursorResponse, PeriodClosedMessage)),
     modifiers(&Shared),
     tags(
         (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution, tiers."),
@@ -120,6 +124,14 @@ impl Modify for Shared {
             .description(Some("An API key, created with `centile key create`."))
             .build();
         let components = document.components.get_or_insert_with(Components::new);
+        // The settings of a new board, and changes to a board.
+        if let Some(RefOr::T(Schema::Object(mut settings))) = components.schemas.remove("BoardSettings") {
+            let mut new = settings.clone();
+            new.required = vec!["slug".to_owned(), "mode".to_owned()];
+            components.schemas.insert("CreateBoard".to_owned(), Schema::Object(new).into());
+            settings.properties.retain(|name, _| !["slug", "periods", "first_layout"].contains(&name.as_str()));
+            components.schemas.insert("UpdateBoard".to_owned(), Schema::Object(settings).into());
+        }
         components.add_security_scheme("key", SecurityScheme::Http(key));
         for (name, description, kind) in COMMON_HEADERS {
             components.headers.insert(name.to_owned(), described(Object::with_type(kind).into(), description).into());

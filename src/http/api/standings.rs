@@ -8,7 +8,6 @@ use crate::{
     Error, Resource, Result, boards,
     http::{
         api::{
-            board::request::TagText,
             path::UserPath,
             query::{self, PeriodText, SegmentText},
             ranking::{RankingResponse, RowResponse},
@@ -23,6 +22,7 @@ use crate::{
     model::{
         board::Board,
         rank::{AnsweredBy, Standing},
+        tag::Tag,
     },
     ranking::{metadata, read},
 };
@@ -39,7 +39,7 @@ const BOARDS_DEFAULT: usize = 10;
 #[into_params(parameter_in = Query)]
 pub(crate) struct StandingsQuery {
     /// Only boards with this tag; all boards that the caller may read when absent.
-    #[param(value_type = Option<TagText>)]
+    #[param(value_type = Option<Tag>)]
     tag: Option<String>,
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]

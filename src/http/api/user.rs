@@ -29,7 +29,7 @@ use crate::{
         act::{Act, Actor},
         board::Reading,
         idempotency::IdempotencyKey,
-        json::Object,
+        json::{self, Object},
         metadata::Metadata,
         segment::Attribute,
         user::{Profile, User},
@@ -45,7 +45,7 @@ pub(crate) struct PutUser {
     #[schema(example = "Ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: Option<String>,
     /// URL of the player's avatar, up to 1,024 bytes; null removes it.
-    #[serde(default, deserialize_with = "body::present")]
+    #[serde(default, deserialize_with = "json::nullable")]
     #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     avatar_url: Option<Option<String>>,
     /// Any data that the game keeps with the player, up to 8,192 bytes of JSON; `{}` removes it.
@@ -58,7 +58,7 @@ pub(crate) struct PutUser {
     attributes: Option<BTreeMap<String, Option<String>>>,
     /// Readers of the profile: `public` for everyone, `key` for holders of any key, or null for the
     /// default of the service.
-    #[serde(default, deserialize_with = "body::present")]
+    #[serde(default, deserialize_with = "json::nullable")]
     #[schema(value_type = Option<Reading>)]
     reading: Option<Option<Reading>>,
 }

@@ -45,9 +45,8 @@ async fn all_bypass_redis(instances: &[Serve], wanted: bool) {
 async fn no_failure_of_redis_makes_an_answer_wrong() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
-         SELECT centile.create_board('first', p_mode => 'best', p_ties => 'first', p_periods => '{all_time,week}',
-             p_lanes => 1::smallint, p_layout_bounds => '{0,2,4}')",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
+         SELECT centile.create_board('first', '{\"mode\": \"best\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 1, \"first_layout\": {\"bounds\": [0,2,4]}}')",
     )
     .await;
     let mut redis = own_redis();

@@ -170,7 +170,7 @@ fn edit(root: &Path, file: &str, from: &str, to: &str) {
 #[tokio::test]
 async fn a_users_views_survive_an_upgrade() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_periods => '{all_time,week}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"periods\": [\"all_time\", \"week\"]}')").await;
     db.execute("SELECT testing.submit_score('main', 'ann', 5), testing.submit_score('main', 'bob', 7)").await;
     db.execute("CALL centile.apply('main')").await;
     db.execute(USERS_VIEWS).await;

@@ -19,10 +19,10 @@ use crate::support::{
 
 /// Boards with fewer lanes than the cluster.
 const BOARDS: &str = "
-    SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_layout_bounds => '{-10,0,3,10,30,50}', p_lanes => 2::smallint);
-    SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first', p_periods => '{all_time,week}', p_lanes => 1::smallint);
-    SELECT centile.create_board('window', p_periods => '{all_time,week}', p_rolling => '{7d}', p_lanes => 4::smallint);
-    SELECT centile.create_board('segments', p_periods => '{all_time,week}', p_segments => '{country}')";
+    SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"first_layout\": {\"bounds\": [-10,0,3,10,30,50]}, \"lanes\": 2}');
+    SELECT centile.create_board('first', '{\"mode\": \"latest\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 1}');
+    SELECT centile.create_board('window', '{\"periods\": [\"all_time\", \"week\"], \"rolling\": [\"7d\"], \"lanes\": 4}');
+    SELECT centile.create_board('segments', '{\"periods\": [\"all_time\", \"week\"], \"segments\": [\"country\"]}')";
 
 /// Every ranking, except those of combined boards: board, period, state, and all of its rows.
 const RANKINGS: &str = "

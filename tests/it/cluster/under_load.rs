@@ -21,8 +21,8 @@ use crate::support::{
 /// The statements that create the boards of a round.
 fn create_boards(round: usize) -> String {
     format!(
-        "SELECT centile.create_board('shared-{round}', p_periods => '{{all_time,week}}', p_layout_bounds => '{{-10,0,3,10,30,50}}');
-         SELECT centile.create_board('first-{round}', p_mode => 'latest', p_order => 'asc', p_ties => 'first', p_periods => '{{all_time,week}}')"
+        "SELECT centile.create_board('shared-{round}', '{{\"periods\": [\"all_time\", \"week\"], \"first_layout\": {{\"bounds\": [-10,0,3,10,30,50]}}}}');
+         SELECT centile.create_board('first-{round}', '{{\"mode\": \"latest\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"]}}')"
     )
 }
 

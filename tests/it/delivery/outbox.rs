@@ -22,7 +22,7 @@ use crate::support::{Ran, TestDb, centile, run, wait::within};
 /// Creates a board with scores on some days of January 2024.
 pub async fn board(db: &TestDb, slug: &str) {
     db.execute(&format!(
-        "SELECT centile.create_board('{slug}', p_periods => '{{day}}', p_lanes => 1::smallint);
+        "SELECT centile.create_board('{slug}', '{{\"periods\": [\"day\"], \"lanes\": 1}}');
          SELECT centile.ensure_users('{{ann,bob}}', '{{Ann,Zoë}}');
          SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-20');
          SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day')))

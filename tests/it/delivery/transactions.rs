@@ -153,7 +153,7 @@ async fn act(pool: &PgPool, seed: u64, acts: usize) {
 async fn followers_get_every_transaction_once_and_in_order() {
     let db = TestDb::new().await;
     // With so many lanes, some are idle for long.
-    db.execute("SELECT centile.create_board('arena', p_lanes => 64::smallint), centile.create_board('other', p_lanes => 2::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 64}'), centile.create_board('other', '{\"lanes\": 2}')").await;
     let (pool, seed) = (db.pool().await, seed());
     let one = spawn_serve(&db, None, &PATIENT).await;
     let two = spawn_serve(&db, None, &PATIENT).await;
@@ -200,7 +200,7 @@ async fn followers_get_every_transaction_once_and_in_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_begins_now_misses_nothing_that_is_committed_later() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let pool = db.pool().await;
     let serve = spawn_serve(&db, None, &PATIENT).await;
     let key = key(db.url(), "server");
@@ -241,7 +241,7 @@ async fn a_stream_that_begins_now_misses_nothing_that_is_committed_later() {
 #[tokio::test]
 async fn a_late_commit_of_another_lane_is_not_left_out() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint), testing.submit_score('arena', 'ann', 1)")
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 2}'), testing.submit_score('arena', 'ann', 1)")
         .await;
     let pool = db.pool().await;
     let lane = |user: &str| format!("SELECT (centile.lane_hash('{user}') % 2)::integer");
@@ -348,7 +348,7 @@ async fn a_cursor_survives_a_crash_of_postgresql() {
     let url = postgres.url("postgres");
     let pool = PgPool::connect(&url).await.expect("a connection");
     sqlx::raw_sql(
-        "SELECT centile.create_board('arena', p_lanes => 2::smallint), testing.submit_score('arena', 'ann', 1)",
+        "SELECT centile.create_board('arena', '{\"lanes\": 2}'), testing.submit_score('arena', 'ann', 1)",
     )
     .execute(&pool)
     .await

@@ -47,10 +47,8 @@ async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str) -> bool 
 async fn answers_are_exact_with_two_instances_and_four_lanes() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,
-             p_layout_bounds => '{-10,0,3,10,30,50}');
-         SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 4::smallint)",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4, \"first_layout\": {\"bounds\": [-10,0,3,10,30,50]}}');
+         SELECT centile.create_board('first', '{\"mode\": \"latest\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 4}')",
     )
     .await;
     let redis = redis_url().await;
@@ -65,9 +63,8 @@ async fn answers_are_exact_with_two_instances_and_four_lanes() {
 async fn answers_are_exact_with_one_instance_and_one_lane() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_mode => 'best', p_periods => '{all_time,week}', p_lanes => 1::smallint);
-         SELECT centile.create_board('first', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 1::smallint, p_layout_bounds => '{5,20}')",
+        "SELECT centile.create_board('shared', '{\"mode\": \"best\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 1}');
+         SELECT centile.create_board('first', '{\"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 1, \"first_layout\": {\"bounds\": [5,20]}}')",
     )
     .await;
     let instance = spawn_serve(&db, None, PATIENT).await;
@@ -142,9 +139,8 @@ async fn rebuild(url: String, boards: &'static [&'static str], stop: Cancellatio
 async fn answers_are_exact_under_layout_changes_and_rebuilds() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
-         SELECT centile.create_board('first', p_mode => 'best', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 2::smallint)",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
+         SELECT centile.create_board('first', '{\"mode\": \"best\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 2}')",
     )
     .await;
     let redis = redis_url().await;
@@ -191,8 +187,8 @@ async fn a_blocked_board_does_not_block_others() {
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('held', p_lanes => 4::smallint);
-         SELECT centile.create_board('free', p_lanes => 1::smallint)",
+        "SELECT centile.create_board('held', '{\"lanes\": 4}');
+         SELECT centile.create_board('free', '{\"lanes\": 1}')",
     )
     .await;
     let serve = Arc::new(spawn_serve(&db, None, PATIENT).await);
@@ -232,7 +228,7 @@ async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
     const CALLERS: usize = 100;
     const ROUNDS: i64 = 3;
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let redis = redis_url().await;
     let instances: [Serve; 2] =
         [spawn_serve(&db, Some(&redis), PATIENT).await, spawn_serve(&db, Some(&redis), PATIENT).await];

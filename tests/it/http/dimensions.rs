@@ -97,11 +97,11 @@ async fn tags_group_boards() {
         let answer = site.admin(Method::PATCH, "/v1/boards/arena", json!({"tags": ["ok", bad]})).await;
         refused(&answer, 422, "invalid_value", Some("tags[1]"));
         run(&db, &["board", "change", "arena", &format!("--tag={bad}")]).refused(2, &["--tag"]);
-        let sql = "SELECT centile.update_board('arena', p_tags => ARRAY['ok', $1])";
+        let sql = "SELECT centile.update_board('arena', jsonb_build_object('tags', ARRAY['ok', $1]))";
         assert!(query_scalar::<_, i32>(sql).bind(bad).fetch_one(&db.pool().await).await.is_err(), "{bad:?}");
     }
     refused(&site.get("/v1/boards?tag=MOBA").await, 422, "invalid_value", Some("tag"));
-    let null = "SELECT centile.update_board('arena', p_tags => '{a,NULL}')";
+    let null = "SELECT centile.update_board('arena', '{\"tags\": [\"a\", null]}')";
     assert!(query_scalar::<_, i32>(null).fetch_one(&db.pool().await).await.is_err());
     assert_eq!(site.get("/v1/boards/arena").await.is(200)["tags"].as_array().unwrap().len(), 20);
 }

@@ -27,7 +27,7 @@ async fn waiting(pool: &PgPool, lock: &str) -> i64 {
 async fn stops_well(drains: bool) {
     const CALLERS: usize = 20;
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 1}')").await;
     let mut serve = spawn_serve(
         &db,
         None,
@@ -154,7 +154,7 @@ fn workers(process: u32) -> usize {
 async fn a_rolling_restart_loses_and_repeats_no_event() {
     const CALLERS: usize = 8;
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let redis = redis_url().await;
     let mut instances = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
     let at = |url: &str| format!("{url}/v1/boards/arena/scores");

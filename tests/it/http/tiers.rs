@@ -62,7 +62,8 @@ async fn boards_have_up_to_20_tiers() {
     // The database refuses the same values as the API.
     let pool = db.pool().await;
     let stored = async |tiers: &[&str]| {
-        query_scalar::<_, i32>("SELECT centile.update_board('main', p_tiers => $1)").bind(tiers).fetch_one(&pool).await
+        let statement = "SELECT centile.update_board('main', jsonb_build_object('tiers', $1))";
+        query_scalar::<_, i32>(statement).bind(tiers).fetch_one(&pool).await
     };
     let long = format!("{}: rank 1", "x".repeat(41));
     for bad in [

@@ -131,7 +131,7 @@ async fn a_ranking_built_while_scores_arrive_agrees_with_the_ledger() {
         let mode = ["sum", "best", "latest"].choose(&mut random).unwrap();
         // Without a week or month, a score may change only the window.
         db.execute(&format!(
-            "SELECT centile.create_board('main', p_mode => '{mode}', p_ties => 'first', p_lanes => {LANES}::smallint, p_periods => '{{all_time}}', p_rolling => '{{7d}}');
+            "SELECT centile.create_board('main', '{{\"mode\": \"{mode}\", \"ties\": \"first\", \"lanes\": {LANES}, \"periods\": [\"all_time\"], \"rolling\": [\"7d\"]}}');
              SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 40) n))"
         ))
         .await;
@@ -181,7 +181,7 @@ async fn a_ranking_built_while_scores_arrive_agrees_with_the_ledger() {
 async fn a_segment_of_a_closed_period_is_repaired_and_rebuilt() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{week}', p_segments => '{country}');
+        "SELECT centile.create_board('main', '{\"lanes\": 1, \"periods\": [\"week\"], \"segments\": [\"country\"]}');
          SELECT centile.put_user('p' || n, p_attributes => '{\"country\": \"DE\"}') FROM generate_series(1, 20) n;
          SELECT centile.open_periods(1, ARRAY[now()]);
          SELECT centile_store.open_segments(1, array_agg(id), array_agg('country:DE'::text)) FROM centile_store.periods;

@@ -14,7 +14,7 @@ use crate::support::{
 
 /// 3,000 players with some events each, and many ties.
 const PAST: &str = "
-    SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 4::smallint);
+    SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 3000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, '{2024-01-03 12:00Z}');

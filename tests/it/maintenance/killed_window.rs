@@ -9,7 +9,7 @@ use crate::support::{amount, killing::Killing, own_postgres, run_at, wait::until
 /// A board of 1,000 players with scores in the last four weeks, a ban and a void. Two windows and the
 /// next ones are due, and one is over.
 const PAST: &str = "
-    SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 4::smallint);
+    SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months(now() - interval '2 months', now());
     SELECT centile.open_periods(1, ARRAY[now()]);

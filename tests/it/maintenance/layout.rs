@@ -319,7 +319,7 @@ async fn concurrent_steps_and_writes_leave_a_sound_ranking() {
 #[tokio::test]
 async fn a_held_snapshot_does_not_make_scores_read_more_counts() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('held', p_periods => '{all_time}', p_lanes => 1::smallint)").await;
+    db.execute("SELECT centile.create_board('held', '{\"periods\": [\"all_time\"], \"lanes\": 1}')").await;
     let pool = db.pool().await;
     let mut holder = pool.begin().await.unwrap();
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *holder).await.unwrap();

@@ -93,7 +93,7 @@ async fn the_owner_freezes_each_month_that_is_over_once() {
 async fn imports_and_rebuilds_have_numbers_beyond_32_bits() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('main', p_periods => '{all_time}'); SELECT testing.submit_score('main', 'ann', 5);
+        "SELECT centile.create_board('main', '{\"periods\": [\"all_time\"]}'); SELECT testing.submit_score('main', 'ann', 5);
          SELECT setval('centile_store.rankings_id_seq', 5000000000), setval('centile_store.imports_id_seq', 5000000000)",
     )
     .await;

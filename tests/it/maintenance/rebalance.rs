@@ -61,7 +61,7 @@ async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
 async fn the_timer_spreads_new_players_under_reads_and_writes() {
     const BULK: i64 = 1_000;
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 2::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 2}')").await;
     let serve = Arc::new(spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await);
     let key = key(db.url(), "server");
     let pool = db.pool().await;
@@ -128,9 +128,8 @@ async fn the_timer_spreads_new_players_under_reads_and_writes() {
 async fn two_timers_keep_layouts_balanced_under_reads_and_writes() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
-         SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 2::smallint)",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
+         SELECT centile.create_board('first', '{\"mode\": \"latest\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 2}')",
     )
     .await;
     let redis = redis_url().await;
@@ -191,7 +190,7 @@ async fn two_timers_keep_layouts_balanced_under_reads_and_writes() {
 /// Creates a board with one lane and this many players, each with a different score.
 async fn board(db: &TestDb, slug: &str, players: u32) -> i64 {
     db.execute(&format!(
-        "SELECT centile.create_board('{slug}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
+        "SELECT centile.create_board('{slug}', '{{\"periods\": [\"all_time\"], \"lanes\": 1}}');
          SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n));
          SELECT count(*) FROM testing.record_scores((SELECT id FROM centile_store.boards WHERE slug = '{slug}'), 0::smallint,
              ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n), ARRAY(SELECT n::bigint FROM generate_series(1, {players}) AS n))"
@@ -257,7 +256,7 @@ async fn neither_reading_nor_writing_starts_parallel_workers() {
     let mut connection = PgConnection::connect(&url).await.unwrap();
     let name = if postgres.version() < 16 { "force_parallel_mode" } else { "debug_parallel_query" };
     sqlx::raw_sql(AssertSqlSafe(format!(
-        "SELECT centile.create_board('arena', p_lanes => 2::smallint); ALTER DATABASE postgres SET {name} = on; SET {name} = on"
+        "SELECT centile.create_board('arena', '{{\"lanes\": 2}}'); ALTER DATABASE postgres SET {name} = on; SET {name} = on"
     )))
     .execute(&mut connection)
     .await

@@ -17,7 +17,7 @@ use crate::support::{Ran, TestDb, amount, audit, layout, random::seeded, run};
 /// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five buckets
 /// in `all_time`. It has two past weeks, a ban, a void and a reset.
 const PAST: &str = "
-    SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_layout_bounds => '{80,110,130,150}');
+    SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 2, \"first_layout\": {\"bounds\": [80,110,130,150]}}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, '{2024-01-03 12:00Z,2024-01-10 12:00Z}');

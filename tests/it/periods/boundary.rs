@@ -25,7 +25,7 @@ async fn count(pool: &PgPool, statement: &'static str) -> i64 {
 async fn four_lanes_cross_boundaries_under_load() {
     let db = TestDb::new().await;
     db.execute(boundary::SHORT_DAYS).await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let redis = redis_url().await;
     let instances: [Serve; 2] =
         [spawn_serve(&db, Some(&redis), PATIENT).await, spawn_serve(&db, Some(&redis), PATIENT).await];
@@ -109,7 +109,7 @@ async fn a_month_is_created_during_a_dump_and_writes() {
     const EVENTS: &str = "SELECT count(*) FROM centile_store.score_transactions";
     let db = TestDb::new().await;
     // The first score opens the periods, which stops writers for a moment.
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     db.execute("SELECT centile.ensure_ledger_months()").await;
     db.execute("SELECT testing.submit_score('arena', 'first', 1)").await;
     let serve = spawn_serve(&db, None, PATIENT).await;

@@ -141,7 +141,7 @@ async fn buckets_of_a_combined_board_are_refused() {
     site.admin(Method::POST, "/v1/boards", plain).await.is(201);
     let change = site.admin(Method::PATCH, "/v1/boards/both", json!({"buckets": "all_time"})).await;
     refused(&change, 422, "buckets", "a combined board");
-    let refused = sqlx::raw_sql("SELECT centile.update_board('both', p_buckets => 'all_time')")
+    let refused = sqlx::raw_sql("SELECT centile.update_board('both', '{\"buckets\": \"all_time\"}')")
         .execute(&db.pool().await)
         .await
         .unwrap_err();

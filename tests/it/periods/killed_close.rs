@@ -15,7 +15,7 @@ use crate::support::{Serve, amount, killing::Killing, own_postgres, own_redis, r
 
 /// A board of 1,000 players and four lanes over five past weeks, with ties, a ban and a void.
 pub const PAST: &str = "
-    SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 4::smallint);
+    SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, ARRAY(SELECT generate_series('2024-01-01 12:00Z'::timestamptz, '2024-02-03', '1 week')));
@@ -89,7 +89,7 @@ async fn archives(pool: &PgPool) -> i64 {
 /// A board of 1,000 players with scores in the last five months, a ban and a void. Three snapshots
 /// are due after an earlier one, which is due too.
 const SNAPSHOTS: &str = "
-    SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 4::smallint);
+    SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months(now() - interval '6 months', now());
     SELECT centile.open_periods(1, ARRAY[now()]);

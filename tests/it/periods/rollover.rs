@@ -85,7 +85,7 @@ async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
 async fn cross_periods(seed: u64, instances: usize) {
     let db = TestDb::new().await;
     db.execute(SHORT_DAYS).await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let redis = redis_url().await;
     let flags = [PATIENT, &["--maintenance-every", "1"]].concat();
     let instances = join_all((0..instances).map(|_| spawn_serve(&db, Some(&redis), &flags))).await;
@@ -214,7 +214,7 @@ const FAKE_CLOCK: &str = "
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lane_goes_back_after_a_close_whatever_the_clock_does() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint, p_periods => '{all_time,week}')").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4, \"periods\": [\"all_time\", \"week\"]}')").await;
     db.execute(FAKE_CLOCK).await;
     let pool = db.pool().await;
     let boundary: DateTime<Utc> =

@@ -199,12 +199,12 @@ async fn invalid_retention_is_refused_with_its_field() {
 
     // From psql, without the checks of the service.
     for (call, constraint) in [
-        ("centile.create_board('new', p_frozen_top_size => 1001)", "boards_frozen_top_size_range"),
-        ("centile.update_board('main', p_kept_archives => '{\"decade\": 1}')", "boards_kept_archives_kinds"),
-        ("centile.update_board('main', p_kept_archives => '[1]')", "boards_kept_archives_kinds"),
-        ("centile.create_board('new', p_kept_archives => '5')", "boards_kept_archives_kinds"),
-        ("centile.update_board('main', p_kept_archives => '{\"day\": 1.5}')", "boards_kept_archives_positive"),
-        ("centile.update_board('main', p_kept_archives => '{\"day\": \"1\"}')", "boards_kept_archives_positive"),
+        ("centile.create_board('new', '{\"frozen_top_size\": 1001}')", "boards_frozen_top_size_range"),
+        ("centile.update_board('main', '{\"kept_archives\": {\"decade\": 1}}')", "boards_kept_archives_kinds"),
+        ("centile.update_board('main', '{\"kept_archives\": [1]}')", "boards_kept_archives_kinds"),
+        ("centile.create_board('new', '{\"kept_archives\": 5}')", "boards_kept_archives_kinds"),
+        ("centile.update_board('main', '{\"kept_archives\": {\"day\": 1.5}}')", "boards_kept_archives_positive"),
+        ("centile.update_board('main', '{\"kept_archives\": {\"day\": \"1\"}}')", "boards_kept_archives_positive"),
     ] {
         let error = query(sqlx::AssertSqlSafe(format!("SELECT {call}"))).execute(&db.pool().await).await.unwrap_err();
         let violated = error.as_database_error().and_then(|error| error.constraint());

@@ -234,7 +234,7 @@ fn refresh(db: &TestDb, label: &str) -> Ran {
 async fn a_snapshot_lacks_corrections_after_its_end() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 1::smallint);
+        "SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 1}');
          SELECT centile.ensure_users('{ann,bob}'), centile.ensure_ledger_months('2024-01-01', '2024-01-31');
          SELECT testing.record_scores(1, 0::smallint, '{ann,bob}', '{5,6}', p_times => '{2024-01-05,2024-01-06}')",
     )
@@ -257,7 +257,7 @@ async fn a_lane_set_back_and_a_table_of_another_stop_a_snapshot() {
     const SET_BACK: &str = "UPDATE centile_store.board_lanes SET batch = batch - 1";
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 1::smallint);
+        "SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 1}');
          SELECT testing.submit_score('arena', 'p' || n, n) FROM generate_series(1, 4) n",
     )
     .await;

@@ -51,7 +51,7 @@ async fn look_up(connection: &mut PgConnection, ranking_id: i64, players: &[Stri
 /// in one bucket.
 async fn players(connection: &mut PgConnection, board: &str, players: i32, score: &str) -> i64 {
     let statement = format!(
-        "SELECT centile.create_board('{board}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
+        "SELECT centile.create_board('{board}', '{{\"periods\": [\"all_time\"], \"lanes\": 1}}');
          SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n));
          SELECT count(*) FROM testing.record_scores((SELECT id FROM centile_store.boards WHERE slug = '{board}'), 0::smallint,
              ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n ORDER BY n),
@@ -175,7 +175,7 @@ async fn a_look_up_of_players_is_one_plan_without_replanned_functions() {
 /// Creates a board with groups of equal scores, the best first, that begin and end in different
 /// buckets. Returns its ranking, and the ranks of its players by position.
 async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> (i64, Vec<i64>) {
-    db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"periods\": [\"all_time\"], \"first_layout\": {\"bounds\": [997,999]}}')").await;
     let (mut ranks, mut users, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for (score, equals) in (0..1_000_i64).rev().zip(sizes) {
         let rank = i64::try_from(ranks.len()).unwrap() + 1;

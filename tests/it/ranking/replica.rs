@@ -12,7 +12,7 @@ use crate::support::{
     wait::{until, until_some},
 };
 
-const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 2::smallint, p_periods => '{all_time}')";
+const BOARD: &str = "SELECT centile.create_board('arena', '{\"lanes\": 2, \"periods\": [\"all_time\"]}')";
 
 /// A service that reads from a replica.
 struct Site {
@@ -127,7 +127,7 @@ async fn a_read_contains_the_writes_that_it_names() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_answers_every_read_like_the_primary() {
     let cluster = Cluster::start(
-        "SELECT centile.create_board('arena', p_lanes => 2::smallint, p_periods => '{all_time,day}', p_snapshots => 'day');
+        "SELECT centile.create_board('arena', '{\"lanes\": 2, \"periods\": [\"all_time\", \"day\"], \"snapshots\": \"day\"}');
          SELECT centile.create_season('arena', 'old', now() - interval '2 days', now() - interval '1 day');
          SELECT testing.submit_score('arena', 'p' || n % 60, n % 17) FROM generate_series(1, 200) AS n;
          SELECT centile.correct_score('arena', 'p' || n, n % 7, now() - interval '36 hours', 'test', 'test') FROM generate_series(1, 40) AS n",

@@ -38,7 +38,7 @@ impl Board {
     async fn new() -> Self {
         let db = TestDb::new().await;
         db.execute(
-            "SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}');
+            "SELECT centile.create_board('main', '{\"lanes\": 2, \"periods\": [\"all_time\"]}');
              SELECT centile.create_season('main', 'spring', now() - interval '1 day', now() + interval '9 days');
              SELECT testing.submit_score('main', 'ann', 1)",
         )

@@ -55,7 +55,7 @@ async fn ranks_by_sql_belong_to_the_applied_batches() {
         let case = Reproducible(seed);
         let mut random = StdRng::seed_from_u64(case.0);
         let db = TestDb::new().await;
-        db.execute("SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}')").await;
+        db.execute("SELECT centile.create_board('main', '{\"lanes\": 2, \"periods\": [\"all_time\"]}')").await;
         let pool = db.pool().await;
         let mut connection = PgConnection::connect(db.url()).await.unwrap();
         let players = players(&mut connection).await;
@@ -156,7 +156,7 @@ async fn damaged(pool: &PgPool) -> Vec<(String, bool)> {
 #[tokio::test]
 async fn a_missing_bucket_row_stops_only_its_ranking() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_periods => '{all_time,week}'); SELECT testing.submit_score('main', 'ann', 5)").await;
+    db.execute("SELECT centile.create_board('main', '{\"periods\": [\"all_time\", \"week\"]}'); SELECT testing.submit_score('main', 'ann', 5)").await;
     let pool = db.pool().await;
     audit::apply(&pool).await;
     db.execute("DELETE FROM centile_store.leaderboard_bucket b USING centile.periods p WHERE p.ranking_id = b.ranking_id AND p.kind = 'week'").await;
@@ -200,8 +200,8 @@ async fn maintenance_rebuilds_a_damaged_ranking() {
 #[tokio::test]
 async fn a_gap_in_the_log_marks_all_rankings_of_the_board() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time,week}')").await;
-    db.execute("SELECT centile.create_board('other', p_periods => '{all_time}'); SELECT testing.submit_score('other', 'ann', 1)").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 1, \"periods\": [\"all_time\", \"week\"]}')").await;
+    db.execute("SELECT centile.create_board('other', '{\"periods\": [\"all_time\"]}'); SELECT testing.submit_score('other', 'ann', 1)").await;
     let pool = db.pool().await;
     for _ in 0..3 {
         db.execute("SET testing.defers = 'on'; SELECT testing.submit_score('main', 'ann', 1)").await;

@@ -37,7 +37,7 @@ async fn write(batches: &Batches, writer: &str, number: usize, size: usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_batch_is_not_starved_by_small_ones() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time,day}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 1, \"periods\": [\"all_time\", \"day\"]}')").await;
     let (large, small) = (Batches::new(db.url()).unwrap(), Batches::new(db.url()).unwrap());
     let is_over = Arc::new(AtomicBool::new(false));
     let small = tokio::spawn({
@@ -125,7 +125,7 @@ async fn a_changed_rule_counts_at_once() {
 #[tokio::test]
 async fn a_batch_begun_on_another_server_is_not_written() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 1}')").await;
     let pool = db.pool().await;
     let commit = async |other: &str| -> Option<i64> {
         let commit = format!(

@@ -9,7 +9,7 @@ const USERS: [&str; 5] = ["ann", "bob", "cyd", "dan", "eve"];
 /// Returns a board where each player has a point.
 async fn board() -> (TestDb, Batches) {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time,day}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 1, \"periods\": [\"all_time\", \"day\"]}')").await;
     let batches = Batches::new(db.url()).unwrap();
     write(&batches, &USERS).await;
     (db, batches)

@@ -117,12 +117,12 @@ async fn an_invalid_rule_is_refused_with_its_field() {
         run(&db, &[change.as_slice(), flags].concat()).refused(code, &words);
     }
     for (call, constraint) in [
-        ("centile.create_board('new', p_events_per_minute => 10001)", "boards_events_per_minute_range"),
-        ("centile.update_board('main', p_gain_max => '{\"day\": 1}')", "boards_gain_max_kinds"),
-        ("centile.update_board('main', p_gain_max => '[1]')", "boards_gain_max_kinds"),
-        ("centile.update_board('main', p_gain_max => '{\"week\": 1.5}')", "boards_gain_max_positive"),
-        ("centile.update_board('main', p_gain_max => '{\"week\": \"1\"}')", "boards_gain_max_positive"),
-        ("centile.create_board('new', p_on_violation => 'ignore')", "boards_on_violation_known"),
+        ("centile.create_board('new', '{\"events_per_minute\": 10001}')", "boards_events_per_minute_range"),
+        ("centile.update_board('main', '{\"gain_max\": {\"day\": 1}}')", "boards_gain_max_kinds"),
+        ("centile.update_board('main', '{\"gain_max\": [1]}')", "boards_gain_max_kinds"),
+        ("centile.update_board('main', '{\"gain_max\": {\"week\": 1.5}}')", "boards_gain_max_positive"),
+        ("centile.update_board('main', '{\"gain_max\": {\"week\": \"1\"}}')", "boards_gain_max_positive"),
+        ("centile.create_board('new', '{\"on_violation\": \"ignore\"}')", "boards_on_violation_known"),
     ] {
         let error = query(sqlx::AssertSqlSafe(format!("SELECT {call}"))).execute(&db.pool().await).await.unwrap_err();
         let violated = error.as_database_error().and_then(|error| error.constraint());

@@ -63,9 +63,9 @@ const CONVERT: &str = "
     END $$";
 
 const BOARDS: &str = "
-    SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}');
-    SELECT centile.create_board('race', p_mode => 'best', p_order => 'asc', p_ties => 'first');
-    SELECT centile.create_board('encrypted', p_reading => 'key', p_periods => '{all_time}');
+    SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}');
+    SELECT centile.create_board('race', '{\"mode\": \"best\", \"order\": \"asc\", \"ties\": \"first\"}');
+    SELECT centile.create_board('encrypted', '{\"reading\": \"key\", \"periods\": [\"all_time\"]}');
     SELECT centile.create_season('race', 'spring', now() + interval '1 day', now() + interval '9 days')";
 
 const ACTS: &str = "
@@ -282,8 +282,8 @@ async fn a_point_in_time_recovery_has_every_score_before_it_and_none_after() {
     let (redis, prefix) = (redis_url().await, format!("recovery-{}-{}:", std::process::id(), next_number()));
     let pool = connect(&url).await;
     // With one lane each score is a batch, and batch numbers repeat after the recovery.
-    execute(&pool, "SELECT centile.create_board('arena', p_lanes => 1::smallint, p_layout_bounds => '{0,20,100}', p_periods => '{all_time,week}');
-                    SELECT centile.create_board('race', p_mode => 'best', p_periods => '{week}')").await;
+    execute(&pool, "SELECT centile.create_board('arena', '{\"lanes\": 1, \"first_layout\": {\"bounds\": [0,20,100]}, \"periods\": [\"all_time\", \"week\"]}');
+                    SELECT centile.create_board('race', '{\"mode\": \"best\", \"periods\": [\"week\"]}')").await;
     let files = Files::new();
     let lines = (0..20)
         .map(|n| json!({"user_id": format!("p{n}"), "points": n, "occurred_at": "2024-01-16T10:00:00Z"}).to_string());

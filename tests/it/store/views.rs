@@ -2,6 +2,7 @@
 //! a period from due to dropped, bounds of buckets, voided scores.
 
 use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection, Row as _, query, query_as, query_scalar, raw_sql};
 
 use crate::support::{TestDb, amount, boundary::until_no_hour_ends, layout, random::seeded};
@@ -19,10 +20,10 @@ const TRAPS: [(&str, &str); 8] = [
 ];
 
 /// Creates an empty board with one lane; returns a connection.
-async fn board(db: &TestDb, slug: &str, settings: &str) -> PgConnection {
+async fn board(db: &TestDb, slug: &str, mut rules: Value) -> PgConnection {
     let mut connection = db.pool().await.acquire().await.unwrap().detach();
-    let make = format!("SELECT centile.create_board('{slug}', p_lanes => 1::smallint {settings})");
-    raw_sql(AssertSqlSafe(make)).execute(&mut connection).await.unwrap();
+    rules["lanes"] = json!(1);
+    query("SELECT centile.create_board($1, $2)").bind(slug).bind(rules).execute(&mut connection).await.unwrap();
     connection
 }
 
@@ -32,7 +33,7 @@ async fn every_event_is_on_the_day_of_its_period() {
     // Each zone takes a second. Over many runs, the quick one covers all.
     let chosen = TRAPS.sample(&mut seeded(), amount(3, TRAPS.len()));
     for (place, &(zone, date)) in chosen.enumerate() {
-        let mut connection = board(&db, &format!("b{place}"), &format!(", p_time_zone => '{zone}'")).await;
+        let mut connection = board(&db, &format!("b{place}"), json!({"time_zone": zone})).await;
         // The session's own zone must not matter.
         raw_sql("SET TimeZone = 'America/St_Johns'").execute(&mut connection).await.unwrap();
         query("SELECT centile.ensure_ledger_months($1::timestamptz - interval '5 days', $1::timestamptz + interval '5 days')")
@@ -77,7 +78,7 @@ async fn every_event_is_on_the_day_of_its_period() {
 #[tokio::test]
 async fn voided_scores_do_not_count_as_activity() {
     let db = TestDb::new().await;
-    let mut connection = board(&db, "main", "").await;
+    let mut connection = board(&db, "main", json!({})).await;
     for (user, points) in [("ann", 5), ("ann", 7), ("bob", 11)] {
         query("SELECT testing.submit_score('main', $1, $2)")
             .bind(user)
@@ -123,7 +124,7 @@ async fn status(connection: &mut PgConnection) -> String {
 async fn the_views_follow_a_period_from_due_to_dropped() {
     let db = TestDb::new().await;
     until_no_hour_ends(&db.pool().await).await;
-    let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
+    let mut connection = board(&db, "main", json!({"periods": ["week"]})).await;
     raw_sql(
         "SELECT centile.ensure_users('{ann,bob,cyd}');
          SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at), centile.open_periods(1, ARRAY[w.starts_at, now()])
@@ -203,8 +204,8 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
 #[tokio::test]
 async fn last_week_reads_no_other_period() {
     let db = TestDb::new().await;
-    let mut connection = board(&db, "arena", ", p_periods => '{week}'").await;
-    raw_sql("SELECT centile.create_board('other', p_periods => '{week}'); SELECT centile.ensure_users('{ann}')")
+    let mut connection = board(&db, "arena", json!({"periods": ["week"]})).await;
+    raw_sql("SELECT centile.create_board('other', '{\"periods\": [\"week\"]}'); SELECT centile.ensure_users('{ann}')")
         .execute(&mut connection)
         .await
         .unwrap();
@@ -235,7 +236,7 @@ async fn last_week_reads_no_other_period() {
 #[tokio::test]
 async fn a_closed_period_without_its_archive_does_not_agree() {
     let db = TestDb::new().await;
-    let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
+    let mut connection = board(&db, "main", json!({"periods": ["week"]})).await;
     raw_sql(
         "SELECT centile.open_periods(1, '{2024-01-15 12:00Z}');
          SELECT centile_store.build_archive(1), centile_store.compare_archive(1), centile_store.finish_close(1, c.at)
@@ -292,9 +293,8 @@ async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &s
 async fn buckets_show_their_score_ranges() {
     let db = TestDb::new().await;
     for (slug, order) in [("up", "asc"), ("down", "desc")] {
-        let settings =
-            format!(", p_order => '{order}', p_periods => '{{all_time}}', p_layout_bounds => '{{10,20,30}}'");
-        let mut connection = board(&db, slug, &settings).await;
+        let rules = json!({"order": order, "periods": ["all_time"], "first_layout": {"bounds": [10, 20, 30]}});
+        let mut connection = board(&db, slug, rules).await;
         for points in [5, 10, 15, 29, 30, 31, 99] {
             query("SELECT testing.submit_score($1, 'p' || $2, $2)")
                 .bind(slug)

@@ -87,7 +87,7 @@ async fn all_are_answered(url: &str) -> bool {
 /// be right or 503, and in the end every acknowledged event must be in the ledger once.
 pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 4}')").await;
     let proxy = Proxy::to(db.port()).await;
     let (url, flags) =
         (proxy.instead(db.url()), ["--statement-timeout".to_owned(), limits.statement.as_secs().to_string()]);

@@ -105,9 +105,8 @@ impl Servers {
         let number = next_number();
         let boards = [format!("shared-{number}"), format!("first-{number}")];
         self.execute(&format!(
-            "SELECT centile.create_board('{}', p_periods => '{{all_time,week,month}}', p_lanes => 4::smallint);
-             SELECT centile.create_board('{}', p_mode => 'best', p_order => 'asc', p_ties => 'first',
-                 p_periods => '{{all_time,week,month}}', p_lanes => 2::smallint)",
+            "SELECT centile.create_board('{}', '{{\"periods\": [\"all_time\", \"week\", \"month\"], \"lanes\": 4}}');
+             SELECT centile.create_board('{}', '{{\"mode\": \"best\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\", \"month\"], \"lanes\": 2}}')",
             boards[0], boards[1],
         ))
         .await;

@@ -149,7 +149,7 @@ async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
 async fn an_erasure_reaches_a_top_that_is_being_frozen() {
     let db = TestDb::new().await;
     db.execute(&format!(
-        "SELECT centile.create_board('main', p_periods => '{{week}}');
+        "SELECT centile.create_board('main', '{{\"periods\": [\"week\"]}}');
          SELECT centile.put_user('{OLD_ID}', '{NAME}');
          SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-17');
          SELECT centile.open_periods(1, '{{2024-01-16 12:00Z}}');

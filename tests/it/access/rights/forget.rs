@@ -18,7 +18,7 @@ use crate::{
 
 /// A board with closed weeks whose tops all have the player in first place.
 const WEEKS: &str = "
-    SELECT centile.create_board('main', p_periods => '{week}');
+    SELECT centile.create_board('main', '{\"periods\": [\"week\"]}');
     SELECT centile.put_user('ada-lovelace-1815', 'Ada King');
     SELECT centile.ensure_users('{bob}');
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-03-01');

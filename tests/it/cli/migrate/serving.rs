@@ -30,10 +30,8 @@ fn edition(number: u32) -> Files {
 async fn instances_answer_while_functions_and_views_are_replaced() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,
-             p_layout_bounds => '{-10,0,3,10,30,50}');
-         SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 4::smallint)",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4, \"first_layout\": {\"bounds\": [-10,0,3,10,30,50]}}');
+         SELECT centile.create_board('first', '{\"mode\": \"latest\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 4}')",
     )
     .await;
     let redis = redis_url().await;

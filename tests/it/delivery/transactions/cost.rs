@@ -14,7 +14,7 @@ async fn a_page_reads_users_and_ids_of_its_own_players_only() {
     // A long ledger, so that the planner expects large pages.
     let numbers = format!("FROM generate_series(1, {PLAYERS}) AS n ORDER BY n");
     let setup = format!(
-        "SELECT centile.create_board('arena', p_periods => '{{all_time}}', p_lanes => 1::smallint);
+        "SELECT centile.create_board('arena', '{{\"periods\": [\"all_time\"], \"lanes\": 1}}');
          SELECT centile.ensure_users(ARRAY(SELECT 'p' || n {numbers}));
          SELECT count(*) FROM testing.record_scores(1, 0::smallint, ARRAY(SELECT 'p' || n {numbers}), ARRAY(SELECT 1::bigint {numbers}),
              p_ids => ARRAY(SELECT 'e' || n {numbers}));

@@ -61,7 +61,7 @@ async fn a_cursor_from_before_a_restore_is_refused() {
     site.board(json!({}), &[("ann", 1)]).await;
     let own = cursor(&site, PATH).await;
     let copy = TestDb::new().await;
-    copy.execute("SELECT centile.create_board('main', p_lanes => 4::smallint)").await;
+    copy.execute("SELECT centile.create_board('main', '{\"lanes\": 4}')").await;
     drop(site);
     let other = Site::start(&copy, &[]).await;
     let refused = read(&other, &format!("{PATH}?after={own}")).await.is(409);

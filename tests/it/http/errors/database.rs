@@ -255,7 +255,7 @@ async fn queued_look_ups_are_503_while_all_others_hang() {
 #[tokio::test]
 async fn an_instance_survives_a_migration_that_changes_columns() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 1}')").await;
     let serve = spawn_serve(&db, None, &[]).await;
     let key = key(db.url(), "admin");
     let send = async || {

@@ -28,7 +28,7 @@ fn expect_marked((status, top): &(StatusCode, Value)) {
 #[ignore = "mostly waits for HAProxy's checks: make torture"]
 async fn an_instance_without_postgresql_gets_no_requests_and_gives_no_stale_answer() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 2}')").await;
     let proxies = [Proxy::to(db.port()).await, Proxy::to(db.port()).await, Proxy::to(db.port()).await];
     let urls = proxies.each_ref().map(|proxy| proxy.instead(db.url()));
     let group = Group::start(&db, urls.each_ref().map(String::as_str), &["--statement-timeout", "2"]).await;

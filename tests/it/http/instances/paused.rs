@@ -22,7 +22,7 @@ const MAX_LAG: Duration = Duration::from_millis(250);
 #[ignore = "mostly waits for HAProxy's checks: make torture"]
 async fn a_paused_instance_gives_nobody_a_wrong_or_stale_answer() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 1::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 1}')").await;
     let flags = ["--pool-wait", "60000", "--statement-timeout", "5"];
     let group = Group::start(&db, [db.url(); 3], &flags).await;
     let key = key(db.url(), "admin");

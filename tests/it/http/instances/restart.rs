@@ -45,7 +45,7 @@ fn acknowledged(record: &Record) -> BTreeSet<i64> {
 #[ignore = "starts six instances under load: make torture"]
 async fn a_rolling_restart_fails_no_request() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint)").await;
+    db.execute("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 2}')").await;
     let indexed = ["--index-boards", "arena", "--ready-when-indexed", "--drain", amount("600", "10")];
     let flags = [&PATIENT[..], &indexed].concat();
     let mut group = Group::start(&db, [db.url(); 3], &flags).await;

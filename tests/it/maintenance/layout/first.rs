@@ -22,7 +22,7 @@ const PLAYERS: i64 = 600;
 async fn board(db: &TestDb, bounds: &str) -> PgConnection {
     let connection = PgConnection::connect(db.url()).await.unwrap();
     let statement = format!(
-        "SELECT centile.create_board('arena', p_periods => '{{week}}', p_lanes => 2::smallint, p_layout_bounds => '{bounds}')"
+        "SELECT centile.create_board('arena', '{{\"periods\": [\"week\"], \"lanes\": 2, \"first_layout\": {{\"bounds\": [{bounds}]}}}}')"
     );
     db.execute(&statement).await;
     db.execute(&format!("SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {PLAYERS}) AS n))"))
@@ -251,8 +251,8 @@ async fn a_season_begins_with_the_bounds_of_the_one_before() {
 #[tokio::test]
 async fn new_rankings_begin_with_different_bucket_tables() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_periods => '{all_time,week}')").await;
-    db.execute("SELECT centile.create_board('other', p_periods => '{all_time}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"periods\": [\"all_time\", \"week\"]}')").await;
+    db.execute("SELECT centile.create_board('other', '{\"periods\": [\"all_time\"]}')").await;
     for board in ["main", "other"] {
         db.execute(&format!("SELECT testing.submit_score('{board}', 'p' || n, n) FROM generate_series(1, 3) AS n"))
             .await;

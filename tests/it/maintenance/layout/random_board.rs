@@ -1,6 +1,7 @@
 //! A board of one period with random rules, and players who join, score and leave.
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -83,20 +84,19 @@ impl Arena {
         let (mode, ties) = KINDS[usize::try_from(seed).unwrap() % KINDS.len()];
         let ascending = rng.random();
         let lanes = rng.random_range(1..=4);
-        let bounds: Vec<i64> = if rng.random() { vec![] } else { (-10..10).map(|n| n * 50).collect() };
+        let mut rules = json!({
+            "mode": mode, "order": if ascending { "asc" } else { "desc" }, "ties": ties, "periods": ["all_time"],
+            "lanes": lanes, "points_min": -i64::MAX, "points_max": i64::MAX,
+        });
+        if rng.random() {
+            rules["first_layout"] = json!({"bounds": (-10..10).map(|n| n * 50).collect::<Vec<i64>>()});
+        }
         let slug = format!("arena{}", next_number());
         let number: i32 = sqlx::query_scalar(
-            "SELECT centile.create_board($1, p_mode => $2, p_order => $3, p_ties => $4, p_periods => '{all_time}',
-                                         p_lanes => $5, p_layout_bounds => $6, p_points_min => $7, p_points_max => $8)",
+            "SELECT centile.create_board($1, $2)",
         )
         .bind(&slug)
-        .bind(mode)
-        .bind(if ascending { "asc" } else { "desc" })
-        .bind(ties)
-        .bind(lanes)
-        .bind(bounds)
-        .bind(-i64::MAX)
-        .bind(i64::MAX)
+        .bind(rules)
         .fetch_one(&mut connection)
         .await
         .unwrap();

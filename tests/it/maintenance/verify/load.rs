@@ -27,9 +27,8 @@ async fn beside(db: &TestDb, arguments: &'static [&'static str]) -> Ran {
 async fn verify_finds_no_difference_while_the_service_writes() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
-         SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 2::smallint)",
+        "SELECT centile.create_board('shared', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
+         SELECT centile.create_board('first', '{\"mode\": \"latest\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 2}')",
     )
     .await;
     let serve = spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await;

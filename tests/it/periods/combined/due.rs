@@ -81,7 +81,7 @@ async fn each_rule_refreshes_when_it_says() {
 
     // A changed definition is due whatever its rule, but not a changed rule.
     run(&db, &["maintain"]).well();
-    db.execute("SELECT centile.change_combination('manual', p_aggregate => 'max'); SELECT centile.change_combination('yearly', p_refresh => '0 4 1 1 *')").await;
+    db.execute("SELECT centile.update_board('manual', '{\"combination\": {\"aggregate\": \"max\"}}'); SELECT centile.update_board('yearly', '{\"combination\": {\"refresh\": \"0 4 1 1 *\"}}')").await;
     assert_eq!(due(&db), ["manual"]);
     // So is every board after a restore.
     db.execute("UPDATE centile_store.combinations SET epoch = 'another'").await;

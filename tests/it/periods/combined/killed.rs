@@ -9,7 +9,7 @@ use crate::support::{TestDb, amount, run, spawn, wait::until_blocking};
 
 /// Two boards of 4,000 players, without service.
 const PLAYERS: &str = "
-    SELECT centile.create_board('one', p_periods => '{all_time}', p_lanes => 1::smallint), centile.create_board('two', p_periods => '{all_time}', p_lanes => 1::smallint);
+    SELECT centile.create_board('one', '{\"periods\": [\"all_time\"], \"lanes\": 1}'), centile.create_board('two', '{\"periods\": [\"all_time\"], \"lanes\": 1}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 4000) n));
     SELECT count(r) FROM generate_series(1, 2) b
     CROSS JOIN LATERAL testing.record_scores(b, 0::smallint, ARRAY(SELECT 'p' || n FROM generate_series(1, 4000) n ORDER BY n),

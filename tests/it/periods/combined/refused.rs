@@ -150,7 +150,7 @@ async fn a_cycle_is_refused_with_its_path() {
     run(&db, &["board", "combine", "y", "--source", "main@all_time"]).well();
     let change = |slug: &str, source: &str| {
         format!(
-            "SELECT centile.change_combination('{slug}', '[{{\"board\": \"{source}\", \"period\": \"all_time\"}}]')"
+            "SELECT centile.update_board('{slug}', '{{\"combination\": {{\"sources\": [{{\"board\": \"{source}\", \"period\": \"all_time\"}}]}}}}')"
         )
     };
     let first = db.hold(&change("x", "y")).await;

@@ -9,7 +9,7 @@ use crate::support::{own_postgres, run_at};
 
 /// A board with a closed week and present scores, without service.
 const SCORES: &str = "
-    SELECT centile.create_board('main', p_periods => '{all_time,week}', p_lanes => 1::smallint);
+    SELECT centile.create_board('main', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 1}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 50) n));
     SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-22');
     SELECT count(r) FROM testing.record_scores(1, 0::smallint, ARRAY(SELECT 'p' || n FROM generate_series(1, 50) n ORDER BY n),

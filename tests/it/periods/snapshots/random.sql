@@ -1,6 +1,6 @@
 -- Random acts on a board with two lanes, around the cut-offs of snapshots. Each snapshot must be what
 -- the ledger gives as of its cut-off, and each verification must find nothing.
-SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_snapshots => 'day');
+SELECT centile.create_board('arena', '{"periods": ["all_time", "week"], "lanes": 2, "snapshots": "day"}');
 SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 60) n));
 SELECT centile.ensure_ledger_months('2024-01-01', '2024-01-31'), centile.ensure_ledger_months();
 

@@ -47,8 +47,8 @@ async fn shows(site: &Site, sums: &Sums) {
 async fn a_restore_to_another_epoch_is_answered_at_once() {
     let db = TestDb::new().await;
     // With one lane each score is a batch, and batch numbers repeat.
-    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
-    db.execute("SELECT centile.create_board('beside', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 1, \"periods\": [\"all_time\"]}')").await;
+    db.execute("SELECT centile.create_board('beside', '{\"lanes\": 1, \"periods\": [\"all_time\"]}')").await;
     let mut sums = Sums::default();
     for n in 0..20 {
         score(&db, &mut sums, &format!("p{n}"), n * 5 % 13).await;
@@ -99,7 +99,7 @@ async fn a_restore_to_another_epoch_is_answered_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restore_in_place_is_answered_at_once() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}')").await;
+    db.execute("SELECT centile.create_board('main', '{\"lanes\": 2, \"periods\": [\"all_time\"]}')").await;
     let mut sums = Sums::default();
     for n in 0..20 {
         score(&db, &mut sums, &format!("p{n}"), n * 5 % 13).await;

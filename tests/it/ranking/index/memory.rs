@@ -74,7 +74,7 @@ async fn a_board_that_does_not_fit_is_read_by_sql_and_reported() {
 async fn an_instance_is_ready_once_its_boards_are_in_memory() {
     let db = TestDb::new().await;
     db.execute(
-        "SELECT centile.create_board('main', p_periods => '{all_time}'), centile.create_board('other', p_periods => '{all_time}');
+        "SELECT centile.create_board('main', '{\"periods\": [\"all_time\"]}'), centile.create_board('other', '{\"periods\": [\"all_time\"]}');
          SELECT testing.submit_score('main', 'ada', 5);
          SELECT testing.submit_score('main', 'bob', 3);",
     )

@@ -212,7 +212,7 @@ async fn buckets_in_any_order_of_their_numbers_are_loaded() {
     let db = TestDb::new().await;
     let mut sums = Sums::default();
     let mut scores =
-        "SELECT centile.create_board('main', p_periods => '{all_time}', p_lanes => 2::smallint)".to_owned();
+        "SELECT centile.create_board('main', '{\"periods\": [\"all_time\"], \"lanes\": 2}')".to_owned();
     for n in 0..120 {
         let (user, points) = (format!("p{n}"), n * 7 % 31);
         sums.add(&user, points);

@@ -2,7 +2,7 @@
 -- are fixed or relative to this week and month, so that the outputs stay the same.
 SET TimeZone = 'UTC';
 
-SELECT centile.create_board('main', 'Main board', p_lanes => 1::smallint, p_layout_bounds => '{50,100}');
+SELECT centile.create_board('main', '{"title": "Main board", "lanes": 1, "first_layout": {"bounds": [50,100]}}');
 SELECT centile.ensure_users('{ann,bob,cyd,dan,eve}', '{Ann,Bob,Cyd,Dan,Eve}');
 SELECT centile.ensure_ledger_months();
 SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-17');
@@ -27,7 +27,7 @@ FROM (SELECT period_id AS id, centile_store.cut_off_period(period_id) AS at
       FROM centile.periods WHERE board = 'main' AND kind = 'week' AND label = '2024-01-15') c;
 
 -- A board with weeks, and scores of the previous and the current week, whenever this runs.
-SELECT centile.create_board('arena', 'Arena', p_lanes => 1::smallint, p_periods => '{week}');
+SELECT centile.create_board('arena', '{"title": "Arena", "lanes": 1, "periods": ["week"]}');
 SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at),
        centile.open_periods(b.board_id, ARRAY[w.starts_at, now()])
 FROM centile.boards b CROSS JOIN LATERAL centile.period_before('week', now(), b.time_zone) w WHERE b.slug = 'arena';
@@ -49,7 +49,7 @@ CROSS JOIN LATERAL centile.correct_score('arena', 'cyd', -10, w.starts_at + inte
 SELECT testing.submit_score('arena', 'dan', 12);
 
 -- A board with months that quarantines events that break its rules.
-SELECT centile.create_board('ladder', 'Ladder', p_lanes => 1::smallint, p_periods => '{month}', p_points_max => 1000, p_on_violation => 'quarantine');
+SELECT centile.create_board('ladder', '{"title": "Ladder", "lanes": 1, "periods": ["month"], "points_max": 1000, "on_violation": "quarantine"}');
 SELECT centile.ensure_ledger_months(m.starts_at, m.ends_at), centile.open_periods(b.board_id, ARRAY[m.starts_at, now()])
 FROM centile.boards b CROSS JOIN LATERAL centile.period_before('month', now(), b.time_zone) m WHERE b.slug = 'ladder';
 
@@ -61,7 +61,6 @@ INSERT INTO centile_store.quarantine (board_id, user_id, points, reason, rule, d
 SELECT 3, u.id, 5000, 'won a cup', 'points_out_of_bounds', '-9007199254740991 to 1000', now() FROM centile_store.users u WHERE u.external_id = 'eve';
 
 -- A board that is computed from two others.
-SELECT centile.combine_board('hero', '[{"board": "main", "period": "week:2024-01-15"}, {"board": "arena", "period": "week:previous", "weight": 2}]',
-    p_refresh => 'on-close', p_title => 'Heroes');
+SELECT centile.create_board('hero', '{"mode": "combined", "title": "Heroes", "combination": {"sources": [{"board": "main", "period": "week:2024-01-15"}, {"board": "arena", "period": "week:previous", "weight": 2}], "refresh": "on-close"}}');
 SELECT centile_store.build_combination(4);
 SELECT centile_store.finish_combination(4, 'dora', 0.1);

@@ -72,29 +72,33 @@ impl Board {
     ) -> Self {
         let player_lanes = players.iter().map(|(user, player)| (player.internal_id, lane_of(user, lanes))).collect();
         let rules = source.rules;
+        let mut document = json!({
+            "mode": match rules.mode {
+                Mode::Sum => "sum",
+                Mode::Best => "best",
+                Mode::Latest => "latest",
+            },
+            "order": if rules.ascending { "asc" } else { "desc" },
+            "ties": match rules.ties {
+                Ties::Shared => "shared",
+                Ties::First => "first",
+                Ties::Tiebreak => "tiebreak",
+            },
+            "lanes": lanes,
+            "time_zone": source.time_zone,
+            "points_min": rules.points_min,
+            "points_max": rules.points_max,
+            // Of two boards, one has one lane, and the other four.
+            "buckets": if (source.users.len() + usize::from(lanes.unsigned_abs())).is_multiple_of(2) { "all" } else { "all_time" },
+        });
+        if !source.layout_bounds.is_empty() {
+            document["first_layout"] = json!({"bounds": source.layout_bounds});
+        }
         let id = sqlx::query_scalar(
-            "SELECT centile.create_board($1, NULL, $2, $3, $4, p_lanes => $5, p_time_zone => $6,
-                                         p_points_min => $7, p_points_max => $8, p_layout_bounds => $9, p_buckets => $10)",
+            "SELECT centile.create_board($1, $2)",
         )
         .bind(slug)
-        .bind(match rules.mode {
-            Mode::Sum => "sum",
-            Mode::Best => "best",
-            Mode::Latest => "latest",
-        })
-        .bind(if rules.ascending { "asc" } else { "desc" })
-        .bind(match rules.ties {
-            Ties::Shared => "shared",
-            Ties::First => "first",
-            Ties::Tiebreak => "tiebreak",
-        })
-        .bind(lanes)
-        .bind(source.time_zone)
-        .bind(rules.points_min)
-        .bind(rules.points_max)
-        .bind(&source.layout_bounds)
-        // Of two boards, one has one lane, and the other four.
-        .bind(if (source.users.len() + usize::from(lanes.unsigned_abs())).is_multiple_of(2) { "all" } else { "all_time" })
+        .bind(document)
         .fetch_one(connection)
         .await
         .unwrap();

@@ -1,31 +1,20 @@
-//! The bounds of a new board's first score ranges, as a request gives them.
+//! The bounds of the first buckets of a new board's rankings.
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{http::api::body::Integer, model::board::FirstLayout};
+use crate::model::json;
 
-/// Bounds of a ranking's first score ranges.
-#[derive(Debug, Deserialize)]
+/// Source of the bucket bounds of a ranking without players.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum FirstLayoutRequest {
-    /// 1 to 99 scores that separate the ranges.
-    Bounds(Vec<Integer>),
-    /// A score for ranges of equal width.
-    ExpectedPoints(Integer),
-}
-
-impl From<FirstLayoutRequest> for FirstLayout {
-    fn from(request: FirstLayoutRequest) -> Self {
-        match request {
-            FirstLayoutRequest::Bounds(bounds) => {
-                Self::Bounds(bounds.into_iter().map(|Integer(bound)| bound).collect())
-            }
-            FirstLayoutRequest::ExpectedPoints(Integer(points)) => Self::ExpectedPoints(points),
-        }
-    }
+pub enum FirstLayout {
+    /// Scores that separate the buckets: 1 to 99, strictly ascending.
+    Bounds(#[serde(deserialize_with = "json::integer_list")] Vec<i64>),
+    /// 100 buckets of equal width from 0 to this score, which is at least 100.
+    ExpectedPoints(#[serde(deserialize_with = "json::whole_number")] i64),
 }
 
 /// Bounds of a ranking's first score ranges.
@@ -33,10 +22,10 @@ impl From<FirstLayoutRequest> for FirstLayout {
 #[schema(as = FirstLayout)]
 #[expect(
     dead_code,
-    reason = "describes `FirstLayoutRequest`: derived from that type, the schema would not require exactly one member"
+    reason = "describes `FirstLayout`: derived from that type, the schema would not require exactly one member"
 )]
 #[serde(untagged)]
-pub(crate) enum FirstLayoutObject {
+pub(super) enum FirstLayoutObject {
     /// Given bounds.
     Bounds(LayoutByBounds),
     /// Ranges of equal width.
@@ -47,7 +36,7 @@ pub(crate) enum FirstLayoutObject {
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the values that the domain accepts")]
-pub(crate) struct LayoutByBounds {
+pub(super) struct LayoutByBounds {
     /// 1 to 99 scores, strictly ascending.
     #[schema(min_items = 1, max_items = 99, example = json!([100, 1_000]))]
     bounds: BTreeSet<LayoutBound>,
@@ -56,13 +45,13 @@ pub(crate) struct LayoutByBounds {
 /// A score that separates two ranges.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
 #[schema(minimum = -9_223_372_036_854_775_807i64)]
-pub(crate) struct LayoutBound(i64);
+pub(super) struct LayoutBound(i64);
 
 /// 100 ranges of equal width, from 0 to a score.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the values that the domain accepts")]
-pub(crate) struct LayoutByPoints {
+pub(super) struct LayoutByPoints {
     /// Upper end of the ranges.
     #[schema(minimum = 100, example = 5_000)]
     expected_points: i64,

@@ -1,0 +1,65 @@
+-- Stores rules of a board, named as in the HTTP API, and returns the new row. An absent rule stays as it
+-- is. null removes description, icon_url, colour, events_per_minute and snapshots, and leaves other rules
+-- as they are. kept_archives and gain_max change the kinds of period that they name, and null removes a
+-- kind. The constraints of the table check the values.
+CREATE OR REPLACE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) RETURNS centile_store.boards
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
+    v_row   jsonb := to_jsonb(p_board);
+    v_names jsonb := v_row - '{id,slug,score_order,layout_bounds,structure_revision,created_at}'::text[]
+        || '{"order": "", "first_layout": "", "combination": ""}';
+    v_rules jsonb;
+    v_name  text;
+    v_new   centile_store.boards;
+BEGIN
+    IF jsonb_typeof(p_rules) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'rules';
+    END IF;
+    v_name := (SELECT min(r.name) FROM jsonb_object_keys(p_rules) AS r (name) WHERE NOT v_names ? r.name);
+    IF v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'is not a rule of a board' USING ERRCODE = 'CB422', DETAIL = v_name,
+            HINT = format('Rules are %s.', (SELECT string_agg(n, ', ' ORDER BY n) FROM jsonb_object_keys(v_names) AS n));
+    END IF;
+    v_rules := coalesce((
+        SELECT jsonb_object_agg(r.name, r.value) FROM jsonb_each(p_rules) AS r (name, value)
+        WHERE r.value <> 'null' OR r.name = ANY ('{description,icon_url,colour,events_per_minute,snapshots}')), '{}');
+    v_name := (SELECT min(r.name) FROM jsonb_object_keys(v_rules) AS r (name)
+               WHERE r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
+    IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
+    END IF;
+    -- Members with the names and values of columns.
+    v_rules := v_rules || jsonb_strip_nulls(jsonb_build_object(
+        'score_order', v_rules -> 'order',
+        'kept_archives', (v_row -> 'kept_archives') || (v_rules -> 'kept_archives'),
+        'gain_max', (v_row -> 'gain_max') || (v_rules -> 'gain_max'),
+        'layout_bounds', to_jsonb(centile_store.first_bounds(v_rules -> 'first_layout'))));
+    v_new := jsonb_populate_record(p_board, v_rules);
+    IF EXISTS (SELECT FROM unnest(v_new.periods) AS k GROUP BY k HAVING count(*) > 1) THEN
+        RAISE EXCEPTION 'must have each kind at most once' USING ERRCODE = 'CB422', DETAIL = 'periods';
+    ELSIF EXISTS (SELECT FROM unnest(v_new.rolling) AS r GROUP BY r HAVING count(*) > 1) THEN
+        RAISE EXCEPTION 'must have each length at most once' USING ERRCODE = 'CB422', DETAIL = 'rolling';
+    END IF;
+    v_new.periods := ARRAY(SELECT k FROM unnest(v_new.periods) AS k ORDER BY array_position(c_kinds, k));
+    v_new.rolling := ARRAY(SELECT r FROM unnest(v_new.rolling) AS r ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric);
+    v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
+    PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
+    PERFORM centile_store.check_buckets(v_new.buckets) WHERE v_new.buckets <> p_board.buckets;
+    UPDATE centile_store.boards b
+    SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
+        time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
+        events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
+        layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
+        snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
+        description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
+        segments = v_new.segments, buckets = v_new.buckets
+    WHERE b.id = p_board.id
+    RETURNING * INTO v_new;
+    RETURN v_new;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.set_rules(centile_store.boards, jsonb) IS
+'Stores rules of a board and returns the new row. Example: SELECT (centile_store.set_rules(b, ''{"title": "Main board"}'')).title FROM centile_store.boards b WHERE b.slug = ''main'';';
