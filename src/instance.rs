@@ -145,15 +145,15 @@ impl Instance {
 
     /// Checks whether requests can be answered.
     ///
-    /// Returns [`Error::Unavailable`] while PostgreSQL does not answer or lacks required
-    /// migrations, while awaited indexes load, and after [`Instance::leave`].
+    /// Returns [`Error::Outage`] while PostgreSQL does not answer, [`Error::Retry`] while it lacks required
+    /// migrations or awaited indexes load, and [`Error::Stopping`] after [`Instance::leave`].
     pub async fn ready(&self) -> Result<Readiness> {
         if self.leaving.load(Ordering::Relaxed) {
-            return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
+            return Err(Error::Stopping);
         }
         if self.awaits_indexes.load(Ordering::Relaxed) {
             if self.reads.current().indexes.is_loading() {
-                return Err(Error::unavailable(Code::Unavailable, "rank indexes are being loaded"));
+                return Err(Error::retry(Code::Unavailable, "rank indexes are being loaded"));
             }
             self.awaits_indexes.store(false, Ordering::Relaxed);
         }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Code, Error, Result};
+use crate::{Error, Result};
 
 /// Start and result of the last read of a key.
 type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
@@ -33,14 +33,13 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
 
     /// Returns the result of `read`, or of another caller's read that began after this call.
     ///
-    /// If the reading caller is dropped, the next waiting caller reads. [`Error::Unavailable`] if
+    /// If the reading caller is dropped, the next waiting caller reads. [`Error::Overload`] if
     /// the wait exceeds the timeout.
     pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, key: K, read: impl FnOnce() -> F) -> Result<V> {
         let arrived_at = Instant::now();
         let shared = self.shared(key);
         let lock = tokio::time::timeout(self.timeout, shared.lock()).await;
-        let mut last =
-            lock.map_err(|_| Error::unavailable(Code::Overloaded, "too many requests are waiting for the same read"))?;
+        let mut last = lock.map_err(|_| Error::overload("too many requests are waiting for the same read"))?;
         if let Some((began_at, answer)) = &*last
             && arrived_at < *began_at
         {
@@ -181,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_is_shared_and_not_cached() {
         let (shared, source) = (SingleFlight::new(TIMEOUT), Source::default());
-        let fail = async || source.read().await.and_then(|_| Err(Error::unavailable(Code::Unavailable, "failed")));
+        let fail = async || source.read().await.and_then(|_| Err(Error::overload("failed")));
         let first = shared.read("page", fail);
         let others = async {
             source.begun.notified().await;
@@ -191,7 +190,7 @@ mod tests {
         };
         let (first, waiting) = tokio::join!(first, others);
         for failed in waiting.into_iter().chain([first]) {
-            assert!(matches!(failed, Err(Error::Unavailable { .. })), "{failed:?}");
+            assert!(matches!(failed, Err(Error::Overload { .. })), "{failed:?}");
         }
         assert_eq!(source.reads.load(Ordering::SeqCst), 2, "the waiting callers share one failure");
         assert_eq!(shared.read("page", || source.read()).await.ok(), Some(3));
@@ -205,7 +204,7 @@ mod tests {
             source.begun.notified().await;
             let began = tokio::time::Instant::now();
             let refused = shared.read("page", || source.read()).await;
-            assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+            assert!(matches!(refused, Err(Error::Overload { .. })), "{refused:?}");
             assert!(began.elapsed() < 2 * TIMEOUT, "{:?}", began.elapsed());
             source.end.notify_one();
         };
@@ -231,7 +230,7 @@ mod tests {
             tokio::task::yield_now().await;
             Ok(reads.fetch_add(1, Ordering::SeqCst) + 1)
         };
-        let failed = cache.read("board", || async { Err(Error::unavailable(Code::Unavailable, "failed")) }).await;
+        let failed = cache.read("board", || async { Err(Error::overload("failed")) }).await;
         assert!(failed.is_err());
         let found = join_all((0..10).map(|_| cache.read("board", read))).await;
         assert_eq!(found.into_iter().map(Result::ok).collect::<Vec<_>>(), vec![Some(1); 10]);

@@ -35,9 +35,8 @@ pub struct Editor<'a> {
 /// other segments on all boards.
 ///
 /// Returns [`Error::Forbidden`] when the editor is limited to boards and the user has scores on
-/// other boards only. Returns [`Error::Conflict`] if the user was erased. Returns
-/// [`Error::Unavailable`] if the player cannot be moved on a board now. A repeated call or the next
-/// maintenance then moves the player.
+/// other boards only. Returns [`Error::Conflict`] if the user was erased. If it fails because the player
+/// cannot be moved on a board now, a repeated call or the next maintenance moves the player.
 pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
     if let Some(name) = &profile.name {
         check_text("name", name, 128)?;
@@ -52,9 +51,9 @@ pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor
     let boards: Vec<String> = editor.boards.iter().map(ToString::to_string).collect();
     let made = rankings.store.put_user(user_id.as_str(), &profile, editor.actor, &boards).await?;
     if !profile.attributes.is_empty() {
-        finish_move(rankings, user_id.as_str()).await?;
+        finish_move(rankings, user_id.as_str()).await.map_err(Error::after_write)?;
     }
-    Ok((find(&rankings.store, user_id).await?, made))
+    Ok((find(&rankings.store, user_id).await.map_err(Error::after_write)?, made))
 }
 
 /// Rejects an avatar that is not a web URL.
@@ -98,23 +97,19 @@ pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<U
 /// The old id is stored nowhere, so a repeated call needs the new id. A repeated call with the same
 /// `request_id`, of 1 to 128 bytes, returns the same new id for seven days.
 ///
-/// Returns [`Error::Unavailable`] when PostgreSQL is done but Redis, which may still have tops with
+/// Returns [`Error::Retry`] when PostgreSQL is done but Redis, which may still have tops with
 /// the name, did not answer.
 pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&str>, by: &Actor) -> Result<String> {
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
     let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
     let moved = finish_move(rankings, &erased).await;
     // Without a request id, the caller needs the new id to repeat the call.
-    let unfinished = |error| match error {
-        Error::Unavailable { code, message, retry_after } => {
-            let message = format!("the player's id is now {erased}; {message}; erase {erased} to finish");
-            Error::Unavailable { code, message, retry_after }
-        }
-        other => other,
+    let unfinished = |error: Error| {
+        error.with_message(|cause| format!("the player's id is now {erased}; {cause}; erase {erased} to finish"))
     };
     if !erase_from_tops(rankings, &erased).await.map_err(unfinished)? {
         let message = "Redis did not answer and may keep the name in tops of closed periods for a day";
-        return Err(unfinished(Error::unavailable(Code::Unavailable, message)));
+        return Err(unfinished(Error::retry(Code::Unavailable, message)));
     }
     moved.map_err(unfinished)?;
     Ok(erased)
@@ -168,7 +163,7 @@ async fn move_on_board(rankings: &Rankings, board: &str, pending: PendingMove) -
     let mut attempts = 1;
     // Another session may open a period between two steps of `centile_store.move_player`.
     while let Err(error) = rankings.store.move_on_board(board, pending).await {
-        let is_replaced = matches!(error, Error::Unavailable { code: Code::ConcurrentChange, .. });
+        let is_replaced = matches!(error, Error::Retry { code: Code::ConcurrentChange, .. });
         if !is_replaced || attempts == MOVE_ATTEMPTS {
             return Err(error);
         }
@@ -217,15 +212,12 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     }
     if let Some(error) = failed {
         let rest = format!("; run it again to finish the boards {}", unchanged.join(", "));
-        return Err(match error {
-            Error::Unavailable { code, message, retry_after } => {
-                Error::Unavailable { code, message: message + &rest, retry_after }
-            }
-            // Callers do not see the text of an internal error.
-            _ => Error::unavailable(Code::Unavailable, format!("an error occurred; see the log{rest}")),
-        });
+        // Callers do not see the text of an internal error.
+        let other = || Error::retry(Code::Unavailable, "an error occurred; see the log");
+        let error = if error.is_temporary() { error } else { other() };
+        return Err(error.with_message(|message| message + &rest));
     }
     // A user erased meanwhile has a new id.
     let user_id = rankings.store.end_ban(ban, act).await?;
-    find(&rankings.store, &user_id.parse()?).await
+    find(&rankings.store, &user_id.parse()?).await.map_err(Error::after_write)
 }

@@ -211,7 +211,7 @@ mod tests {
         serving.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
 
         let unknown = boards::find(&instance.boards, &"unknown".parse()?).await;
-        assert!(matches!(unknown, Err(Error::Unavailable { .. })), "{unknown:?}");
+        assert!(matches!(unknown, Err(Error::Outage(_))), "{unknown:?}");
         instance.shut_down().await;
         Ok(())
     }

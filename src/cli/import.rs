@@ -223,12 +223,9 @@ fn rate(counts: &Counts, time: Duration) -> String {
 fn with_advice(error: Error, counts: &Counts, advice: &str) -> Error {
     let advice = format!("; {} {advice}", thousands(counts.accepted));
     match error {
-        Error::Unavailable { code, message, retry_after } => {
-            Error::Unavailable { code, message: message + &advice, retry_after }
-        }
         Error::Internal(message) => Error::Internal(message + &advice),
         Error::Invalid { code, field, message } => Error::Invalid { code, field, message: message + &advice },
-        other => other,
+        other => other.with_message(|message| message + &advice),
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             if done.failed == 0 {
                 return Ok(());
             }
-            Err(Error::unavailable(
+            Err(Error::retry(
                 Code::Unavailable,
                 "not all messages were delivered: `centile outbox list --waiting` shows the errors and the next attempts",
             ))

@@ -9,7 +9,7 @@ use std::{
 use tokio::{net::TcpSocket, time::timeout};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     cli::{output, stop::Stop, with_instance},
     config::{self, Config, InstanceFlags},
     http,
@@ -27,7 +27,7 @@ const BACKLOG: u32 = 1_024;
 
 /// Serves HTTP until SIGINT or SIGTERM, then finishes the in-flight requests.
 ///
-/// - [`Error::Unavailable`] if the database is unreachable at startup or shutdown.
+/// - [`Error::Outage`] if the database is unreachable at startup or shutdown.
 /// - [`Error::Conflict`] for another version of the schema, or for an example secret.
 /// - [`Error::Invalid`] for an unusable certificate or private key, or if no given master key
 ///   decrypts a secret.
@@ -54,10 +54,8 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let shut_down = timeout(SHUTDOWN_TIMEOUT, instance.shut_down()).await;
     result?;
     shut_down.map_err(|_| {
-        Error::unavailable(
-            Code::DatabaseUnavailable,
-            "PostgreSQL does not answer; accepted scores whose callers have left were not written",
-        )
+        let message = "PostgreSQL does not answer; accepted scores whose callers have left were not written";
+        Error::Outage(message.to_owned())
     })?;
     tracing::info!("stopped");
     Ok(())

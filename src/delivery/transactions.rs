@@ -153,7 +153,7 @@ impl Reader {
         let page = page.ok_or_else(|| Error::not_found(Resource::Board, self.board_id.to_string()))?;
         let is_other = self.epoch.as_ref().is_some_and(|epoch| *epoch != page.epoch);
         if is_other && !self.has_begun {
-            return Err(Error::unavailable(Code::ConcurrentChange, "the database has just failed over; retry"));
+            return Err(Error::retry(Code::ConcurrentChange, "the database has just failed over; retry"));
         }
         if is_other || page.batches.len() != self.ids.len() {
             let message = "the cursor is from before the database was restored or failed over, or the board's lanes \

@@ -123,8 +123,9 @@ impl<C: Consumer> Work<'_, '_, C> {
                     Ok(Answer::Accepted { repeated: true, .. }) => &self.consumed.repeated,
                     Ok(Answer::Accepted { .. }) => &self.consumed.accepted,
                     Ok(Answer::Quarantined { .. }) => &self.consumed.quarantined,
-                    Err(Error::Unavailable { message: cause, retry_after, .. }) => {
-                        pause = Some((cause, retry_after.clamp(PAUSES.0, PAUSES.1)));
+                    Err(error) if error.is_temporary() => {
+                        let after = error.retry_after().unwrap_or_default();
+                        pause = Some((error.to_string(), after.clamp(PAUSES.0, PAUSES.1)));
                         later.push((message, event));
                         continue;
                     }

@@ -1,8 +1,11 @@
 //! The error type of the service, and the public form of each kind of error.
 
-use std::time::Duration;
+use std::{mem, time::Duration};
 
 use crate::Code;
+
+/// Time after which a retry makes sense, unless more is known.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// An error. Its text is the detail that the caller receives.
 ///
@@ -73,13 +76,36 @@ pub enum Error {
     /// The media type of the body is not supported.
     #[error("{0}")]
     UnsupportedMediaType(String),
-    /// PostgreSQL is unreachable, or the service is overloaded. Nothing is known to have been
-    /// written.
+    /// PostgreSQL cannot be reached. Only this error permits stale answers.
+    #[error("{0}")]
+    Outage(String),
+    /// PostgreSQL, which can be reached, or this instance is too busy.
     #[error("{message}")]
-    Unavailable {
+    Overload {
+        /// [`Code::DatabaseBusy`] or [`Code::Overloaded`].
+        code: Code,
+        /// The part that is too busy.
+        message: String,
+        /// Time after which a retry makes sense.
+        retry_after: Duration,
+    },
+    /// A write may or may not have been committed.
+    #[error("{message}")]
+    OutcomeUnknown {
+        /// The public code of the cause.
+        code: Code,
+        /// The cause.
+        message: String,
+    },
+    /// This instance is shutting down.
+    #[error("this instance is shutting down")]
+    Stopping,
+    /// Another cause that may pass, such as a change by another session.
+    #[error("{message}")]
+    Retry {
         /// The public code.
         code: Code,
-        /// The unavailable part, and the reason.
+        /// The cause.
         message: String,
         /// Time after which a retry makes sense.
         retry_after: Duration,
@@ -192,25 +218,77 @@ impl Error {
 
     /// Creates the error of a statement that PostgreSQL did not answer in time.
     pub(crate) fn no_answer() -> Self {
-        Self::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer")
+        Self::Outage("PostgreSQL does not answer".to_owned())
+    }
+
+    /// Creates the error of an instance that has too much to do.
+    pub(crate) fn overload(message: impl Into<String>) -> Self {
+        Self::Overload { code: Code::Overloaded, message: message.into(), retry_after: RETRY_AFTER }
     }
 
     /// Creates the error of events that may or may not be committed.
     pub(crate) fn outcome_unknown() -> Self {
-        Self::unavailable(
-            Code::OutcomeUnknown,
-            "the outcome of the events is unknown; send them again with the same ids",
-        )
+        let message = "the outcome of the events is unknown; send them again with the same ids".to_owned();
+        Self::OutcomeUnknown { code: Code::OutcomeUnknown, message }
     }
 
     /// Creates the error of a rolling window that is not filled yet.
     pub(crate) fn preparing(period: &str) -> Self {
-        Self::unavailable(Code::PeriodPreparing, format!("{period} is being filled from the ledger; retry"))
+        Self::retry(Code::PeriodPreparing, format!("{period} is being filled from the ledger; retry"))
     }
 
-    /// Creates an [`Error::Unavailable`] with a retry after one second.
-    pub fn unavailable(code: Code, message: impl Into<String>) -> Self {
-        Self::Unavailable { code, message: message.into(), retry_after: Duration::from_secs(1) }
+    /// Creates an [`Error::Retry`] with a retry after one second.
+    pub(crate) fn retry(code: Code, message: impl Into<String>) -> Self {
+        Self::Retry { code, message: message.into(), retry_after: RETRY_AFTER }
+    }
+
+    /// Maps the error of a write without an answer, or of a read after a write: the write may have been
+    /// committed.
+    pub(crate) fn after_write(self) -> Self {
+        let code = self.code();
+        match self {
+            Self::Outage(message) | Self::Overload { message, .. } => {
+                Self::OutcomeUnknown { code, message: message + "; a write may or may not have been committed" }
+            }
+            other => other,
+        }
+    }
+
+    /// Returns the error of `results` if all have failed with the same code. If the outcome of one of them
+    /// is unknown, returns that error.
+    pub(crate) fn of_all<'a, T: 'a>(results: impl IntoIterator<Item = &'a Result<T>>) -> Option<&'a Self> {
+        let errors: Vec<&Self> = results.into_iter().map(|result| result.as_ref().err()).collect::<Option<_>>()?;
+        let first = *errors.first()?;
+        let unknown = errors.iter().copied().find(|error| matches!(error, Self::OutcomeUnknown { .. }));
+        errors.iter().all(|error| error.code() == first.code()).then_some(unknown.unwrap_or(first))
+    }
+
+    /// Replaces the message of an error that may pass.
+    pub(crate) fn with_message(mut self, replace: impl FnOnce(String) -> String) -> Self {
+        if let Self::Outage(message)
+        | Self::Overload { message, .. }
+        | Self::OutcomeUnknown { message, .. }
+        | Self::Retry { message, .. } = &mut self
+        {
+            *message = replace(mem::take(message));
+        }
+        self
+    }
+
+    /// Returns whether the cause may pass without a change of the request or the data.
+    pub(crate) fn is_temporary(&self) -> bool {
+        !matches!(self, Self::TooMany { .. }) && self.retry_after().is_some()
+    }
+
+    /// Returns the time after which a retry makes sense.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Outage(_) | Self::OutcomeUnknown { .. } | Self::Stopping => Some(RETRY_AFTER),
+            Self::Overload { retry_after, .. }
+            | Self::Retry { retry_after, .. }
+            | Self::TooMany { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
     }
 
     /// Returns the public code.
@@ -221,7 +299,11 @@ impl Error {
             | Self::Conflict { code, .. }
             | Self::Unauthorized { code, .. }
             | Self::TooMany { code, .. }
-            | Self::Unavailable { code, .. } => *code,
+            | Self::Overload { code, .. }
+            | Self::OutcomeUnknown { code, .. }
+            | Self::Retry { code, .. } => *code,
+            Self::Outage(_) => Code::DatabaseUnavailable,
+            Self::Stopping => Code::ShuttingDown,
             Self::Malformed(_) => Code::MalformedBody,
             Self::NotFound { what, .. } => what.code(),
             Self::Forbidden(_) => Code::Forbidden,

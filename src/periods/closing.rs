@@ -266,7 +266,7 @@ pub struct Refreshed {
 /// segments that lack a correction, ban or unban. Readers see either the old or the new ones.
 ///
 /// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped, and for a
-/// segment; [`Error::Unavailable`] while another process is closing or refreshing periods.
+/// segment; [`Error::Retry`] while another process is closing or refreshing periods.
 pub async fn refresh(
     store: &Store,
     cache: &Cache,
@@ -285,7 +285,7 @@ pub async fn refresh(
         return Err(Error::conflict(Code::Conflict, format!("{} of board {} is not closed", named.name, board.slug)));
     };
     let another =
-        || Error::unavailable(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
+        || Error::retry(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
     let mut closer = store.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
     cache_top(store, cache, period_id).await;

@@ -38,7 +38,7 @@ pub struct Combination {
 
 /// Refreshes a combined board now.
 ///
-/// Returns [`Error::Conflict`] if a source cannot be read, [`Error::Unavailable`] while another
+/// Returns [`Error::Conflict`] if a source cannot be read, [`Error::Retry`] while another
 /// process refreshes. The last ranking then still answers.
 pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) -> Result<Combination> {
     let Some(combined) = store.combined(Some(board.id)).await?.pop() else {
@@ -47,8 +47,7 @@ pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) ->
             format!("name a closed period of board {}; only a combined board is refreshed as a whole", board.slug),
         ));
     };
-    let another =
-        || Error::unavailable(Code::ConcurrentChange, "another process is refreshing combined boards; retry later");
+    let another = || Error::retry(Code::ConcurrentChange, "another process is refreshing combined boards; retry later");
     let mut refresher = store.refresher(LOCK_TIMEOUT).await?.ok_or_else(another)?;
     let done = combine(store, cache, &mut refresher, &combined, Some(by)).await;
     refresher.end().await;

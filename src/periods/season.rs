@@ -24,7 +24,7 @@ pub async fn create(
 ) -> Result<Season> {
     check_text("name", name, 40)?;
     store.create_season(board, name, starts_at, ends_at, by).await?;
-    let season = store.seasons(board, Some(name)).await?.pop();
+    let season = store.seasons(board, Some(name)).await.map_err(Error::after_write)?.pop();
     season.ok_or_else(|| Error::not_found(Resource::Period, name))
 }
 

@@ -399,7 +399,7 @@ impl Producer for KafkaProducer {
             reports.push(producer.send_result(record).map_err(|(error, _)| error)?);
         }
         let stored = timeout(TIMEOUT, try_join_all(reports)).await;
-        let stored = stored.map_err(|_| Error::unavailable(Code::Unavailable, "Kafka does not answer"))?;
+        let stored = stored.map_err(|_| Error::retry(Code::Unavailable, "Kafka does not answer"))?;
         let reports = stored.map_err(|_| KafkaError::Canceled)?;
         let mut errors: Vec<KafkaError> =
             reports.into_iter().filter_map(|report| report.err().map(|(error, _)| error)).collect();
@@ -448,7 +448,7 @@ fn expect_topics(consumer: &BaseConsumer, names: &[&str]) -> Result<()> {
             // A broker that starts may not know it yet.
             Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
                 let message = format!("Kafka has no topic {name}; create it first");
-                return Err(Error::unavailable(Code::Unavailable, message));
+                return Err(Error::retry(Code::Unavailable, message));
             }
             Some(code) => return Err(KafkaError::MetadataFetch(code).into()),
         }
@@ -477,7 +477,7 @@ impl From<KafkaError> for Error {
         if is_lasting(&error) {
             return Self::invalid("url", format!("Kafka refused the request: {error}"));
         }
-        Self::unavailable(Code::Unavailable, format!("Kafka cannot be used now: {error}"))
+        Self::retry(Code::Unavailable, format!("Kafka cannot be used now: {error}"))
     }
 }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 #[cfg(feature = "kafka")]
 pub(crate) use self::kafka::{KafkaConsumer, KafkaProducer, Topic};
 pub(crate) use self::redis::{RedisConsumer, RedisProducer};
-use crate::{Error, Result};
+use crate::Result;
 
 /// Pause before a retry after a failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ pub(crate) async fn keep_trying(
     let mut has_begun = false;
     loop {
         match job(&mut has_begun).await {
-            Err(error @ Error::Unavailable { .. }) if has_begun => {
+            Err(error) if has_begun && error.is_temporary() => {
                 tracing::warn!(%error, "interrupted; trying again");
                 if timeout(RETRY_AFTER, stopping.cancelled()).await.is_ok() {
                     return Ok(());

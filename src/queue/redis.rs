@@ -323,12 +323,12 @@ impl From<Failed> for Error {
     fn from(failed: Failed) -> Self {
         let error = match failed {
             Failed::Answered(error) => error,
-            Failed::Timeout => return Self::unavailable(Code::Unavailable, "Redis does not answer"),
+            Failed::Timeout => return Self::retry(Code::Unavailable, "Redis does not answer"),
         };
         if error.code().is_some_and(|code| LASTING.contains(&code)) {
             return Self::invalid("url", format!("Redis refuses the stream: {error}"));
         }
-        Self::unavailable(Code::Unavailable, format!("Redis cannot be used now: {error}"))
+        Self::retry(Code::Unavailable, format!("Redis cannot be used now: {error}"))
     }
 }
 

@@ -389,10 +389,7 @@ impl Indexes {
         let permit = timeout(self.store.pool_wait(), Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
-            _ => Err(Error::unavailable(
-                Code::Overloaded,
-                "the rank index is not available, and too many SQL reads are waiting",
-            )),
+            _ => Err(Error::overload("the rank index is not available, and too many SQL reads are waiting")),
         }
     }
 
@@ -423,7 +420,7 @@ impl Indexes {
     /// longer means the ranking.
     async fn no_index(&self, resolved: &ResolvedPeriod, ranking: RankingRef) -> Error {
         match self.primary.is_current(resolved, ranking).await {
-            Ok(true) => Error::unavailable(
+            Ok(true) => Error::retry(
                 Code::IndexUnavailable,
                 "the period has no bucket rows, and its rank index is not ready; retry, and see that --index-memory has room for it",
             ),
@@ -440,11 +437,8 @@ impl Indexes {
         let applied = board.applies.ask((), || ApplyWork(self.primary.clone(), board_id));
         match timeout(self.store.pool_wait(), applied).await {
             Ok(Some(applied)) => applied,
-            Ok(None) => Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down")),
-            Err(_) => Err(Error::unavailable(
-                Code::Overloaded,
-                "the ranking is behind its scores, and no rank index can answer; retry",
-            )),
+            Ok(None) => Err(Error::Stopping),
+            Err(_) => Err(Error::overload("the ranking is behind its scores, and no rank index can answer; retry")),
         }
     }
 

@@ -72,7 +72,7 @@ pub(super) async fn load(
     let began_at = Instant::now();
     loop {
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
-        let permit = permit.map_err(|_| Error::unavailable(Code::ShuttingDown, "this instance is shutting down"))?;
+        let permit = permit.map_err(|_| Error::Stopping)?;
         let load_permit = LoadPermit { indexes: Arc::clone(indexes), _permit: permit };
         // Start recording profile changes before the snapshot, so that its older profiles do not
         // overwrite newer ones.
@@ -85,7 +85,7 @@ pub(super) async fn load(
         }
         let is_current = |one: &NamedRanking| one.ranking == ranking;
         if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
-            return Err(Error::unavailable(Code::ConcurrentChange, "the ranking was replaced"));
+            return Err(Error::retry(Code::ConcurrentChange, "the ranking was replaced"));
         }
         drop(load_guard);
         drop(load_permit);
@@ -155,13 +155,13 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         let state = round.state.as_ref();
         let current = state.filter(|state| !state.rankings.is_empty());
         let Some((changes, batches)) = current.and_then(|state| Some((state.changes.as_ref()?, &state.batches))) else {
-            return Err(Error::unavailable(
+            return Err(Error::retry(
                 Code::ConcurrentChange,
                 "the ranking was replaced, or changes faster than it can be loaded",
             ));
         };
         if round.epoch != loaded.version.epoch {
-            return Err(Error::unavailable(Code::ConcurrentChange, "the database has been replaced"));
+            return Err(Error::retry(Code::ConcurrentChange, "the database has been replaced"));
         }
         let behind = changes.len();
         if !loaded.apply(batches, changes) {
@@ -171,5 +171,5 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
             return Ok(());
         }
     }
-    Err(Error::unavailable(Code::Unavailable, "the ranking changes faster than its index can follow"))
+    Err(Error::retry(Code::Unavailable, "the ranking changes faster than its index can follow"))
 }

@@ -33,7 +33,7 @@ use std::{
 };
 
 use crate::{
-    Result,
+    Error, Result,
     background::{Background, UPKEEP_EVERY},
     cache::{Cache, CacheKey},
     ranking::{
@@ -108,9 +108,10 @@ impl Rankings {
         Ok(&self.primary)
     }
 
-    /// Treats all batches of a board so far as acknowledged by this instance.
+    /// After a write: treats all batches of a board so far as acknowledged by this instance.
     pub(crate) async fn acknowledge_all(&self, board_id: i32) -> Result<()> {
-        for (lane, batch) in self.store.batches(board_id).await?.into_iter().enumerate() {
+        let batches = self.store.batches(board_id).await.map_err(Error::after_write)?;
+        for (lane, batch) in batches.into_iter().enumerate() {
             self.acknowledged.raise(board_id, lane, batch);
         }
         Ok(())

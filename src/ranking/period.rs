@@ -202,7 +202,7 @@ const ATTEMPTS: usize = 4;
 
 /// Resolves `selector`, and passes the result to `read`, again if it returns [`Error::Replaced`].
 ///
-/// [`Error::Unavailable`] after four attempts.
+/// [`Error::Retry`] after four attempts.
 pub(super) async fn read_current<T, F: Future<Output = Result<T>>>(
     rankings: &Rankings,
     board: &Board,
@@ -215,7 +215,7 @@ pub(super) async fn read_current<T, F: Future<Output = Result<T>>>(
             found => return found,
         }
     }
-    Err(Error::unavailable(Code::ConcurrentChange, format!("{selector} is being replaced; retry")))
+    Err(Error::retry(Code::ConcurrentChange, format!("{selector} is being replaced; retry")))
 }
 
 /// The period that a selector means.

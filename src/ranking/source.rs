@@ -493,7 +493,7 @@ pub(crate) async fn rank_changes(
                 views.insert(name, view);
             }
             Ok(None | Some(Access::Sql(_))) => {}
-            Err(error) if matches!(error.code(), Code::IndexUnavailable | Code::ConcurrentChange) => {}
+            Err(Error::Replaced | Error::Retry { code: Code::IndexUnavailable | Code::ConcurrentChange, .. }) => {}
             Err(error) => return Err(error),
         }
     }

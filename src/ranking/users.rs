@@ -183,7 +183,7 @@ impl Users {
         let fetch = || Fetch { store: self.store.clone(), state: Arc::clone(&self.state) };
         let fetched = self.fetches.ask(missing, fetch).await;
         fetched.unwrap_or_else(|| {
-            Err(Error::unavailable(Code::Unavailable, "the statement that fetches profiles was cancelled"))
+            Err(Error::retry(Code::Unavailable, "the statement that fetches profiles was cancelled"))
         })
     }
 

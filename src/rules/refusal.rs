@@ -88,7 +88,7 @@ impl Refusal {
     pub(crate) fn error(&self, board: &Board) -> Error {
         match self {
             Self::UnknownUser => {
-                Error::unavailable(Code::ConcurrentChange, "the player was lost in a failover; send the event again")
+                Error::retry(Code::ConcurrentChange, "the player was lost in a failover; send the event again")
             }
             Self::Banned => Error::conflict(Code::UserBanned, "the player is banned"),
             Self::Broken(violation) => violation.error(board),

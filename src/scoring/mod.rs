@@ -32,7 +32,7 @@ use crate::{
 
 /// Admits a request with scores before its key or body is read.
 ///
-/// Keep the returned value until the request is answered. Returns [`Error::Unavailable`] when more
+/// Keep the returned value until the request is answered. Returns [`Error::Overload`] when more
 /// scores are queued than can be written in time.
 pub(crate) fn admit<'a>(writers: &'a Writers, boards: &Boards, slug: &BoardSlug) -> Result<Admission<'a>> {
     let admit = writers.admit(boards.cache.last_seen(slug).as_deref());
@@ -51,7 +51,7 @@ fn count_refused(_: &Error) {
 /// Writes events, and returns after the commit with one answer for each, in their order.
 /// `wants_ranks` asks for new and previous ranks.
 ///
-/// Returns [`Error::Unavailable`] when all of them would wait too long.
+/// Returns [`Error::Overload`] when all of them would wait too long.
 pub async fn submit(
     writers: &Writers,
     rankings: &Rankings,
@@ -98,9 +98,7 @@ pub async fn submit(
     let answers: Vec<Result<_>> =
         answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(Error::outcome_unknown()))).collect();
     // Different errors stay with their events: after one of them, a retry may be safe, after another not.
-    if let Some(Err(error)) = answers.first()
-        && answers.iter().all(|answer| answer.as_ref().is_err_and(|other| other.code() == error.code()))
-    {
+    if let Some(error) = Error::of_all(&answers) {
         return Err(error.clone());
     }
     let refused = |refusal: Refusal| refusal.error(board);

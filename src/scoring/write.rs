@@ -93,7 +93,7 @@ impl Lane {
                 session.end(false).await?;
                 if source == EventSource::Live {
                     let why = "scores of this board are accepted again when its rankings have caught up; retry";
-                    return Err(Error::unavailable(Code::Overloaded, why));
+                    return Err(Error::overload(why));
                 }
                 store.apply(self.board_id, true).await?;
                 continue;
@@ -142,7 +142,7 @@ impl Lane {
             self.cached = Some(begun.after(committed.batch));
             return answers(committed, decisions);
         }
-        Err(Error::unavailable(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))
+        Err(Error::retry(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     model::{board::Board, score::Event},
     ranking::acknowledged::Acknowledged,
     rules::{EventSource, Refusal},
@@ -123,7 +123,7 @@ impl Writers {
 
     /// Admits a request with scores before it is read.
     ///
-    /// Returns [`Error::Unavailable`] when its events would probably wait too long. `board` is
+    /// Returns [`Error::Overload`] when its events would probably wait too long. `board` is
     /// `None` when the board is not cached; the request is then admitted.
     pub(crate) fn admit(&self, board: Option<&Board>) -> Result<Admission<'_>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Writers {
         Ok(admit)
     }
 
-    /// Returns [`Error::Unavailable`] when new scores would wait too long.
+    /// Returns [`Error::Overload`] when new scores would wait too long.
     ///
     /// An admitted request checks again before it queues its events: a busy machine admits hundreds
     /// at once, while none of their events is queued.
@@ -162,7 +162,7 @@ impl Writers {
 
     /// Queues events for their lane; the returned future resolves after the commit.
     ///
-    /// Returns [`Error::Unavailable`] at once when the queue is full, or when the lane is stalled
+    /// Returns [`Error::Overload`] at once when the queue is full, or when the lane is stalled
     /// and enough events are queued.
     pub(crate) fn submit(
         &self,
@@ -174,7 +174,7 @@ impl Writers {
         {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             if self.tasks.is_closed() {
-                return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
+                return Err(Error::Stopping);
             }
             let lane = match lanes.entry((board.id, lane)) {
                 // The lane's writer has panicked: start another.
@@ -236,7 +236,7 @@ impl Lane {
 
 /// The error for events that would wait too long.
 fn full() -> Error {
-    Error::unavailable(Code::Overloaded, "too many scores are queued")
+    Error::overload("too many scores are queued")
 }
 
 /// Callers in a batch from which on its writer pauses before the next one.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::{Code, Result, store::Store};
+use crate::{Error, Result, store::Store};
 
 /// Changed entries after which a step ends. The last batch may exceed it. A step takes about 300 ms.
 const STEP_CHANGES: i32 = 15_000;
@@ -31,7 +31,7 @@ impl Store {
             )
             .fetch_one(&self.layout_writers)
             .await;
-            match step.map_err(crate::Error::from) {
+            match step.map_err(Error::from) {
                 Ok(step) => match step.is_done {
                     Some(false) => until = step.until,
                     Some(true) => return Ok(true),
@@ -42,7 +42,7 @@ impl Store {
                     }
                     None => return Ok(false),
                 },
-                Err(error) if error.code() == Code::DatabaseBusy && limit > MIN_STEP_CHANGES => limit /= 2,
+                Err(Error::Overload { .. }) if limit > MIN_STEP_CHANGES => limit /= 2,
                 Err(error) => return Err(error),
             }
         }

@@ -23,6 +23,7 @@ use crate::{
     store::{
         Store,
         batch::arguments::{Columns, LoggedEntries, PendingEvent, PlayerStandings},
+        error::written,
         layout::place,
         period,
         pool::Session,
@@ -139,7 +140,7 @@ impl BatchSession {
     /// Ends a session: commits or rolls back its transaction if it holds the lane's lock.
     pub(crate) async fn end(mut self, commits: bool) -> Result<()> {
         if self.holds_lock {
-            if commits { self.connection.commit().await? } else { self.connection.roll_back().await? }
+            if commits { written(self.connection.commit().await)? } else { self.connection.roll_back().await? }
         }
         Ok(())
     }
@@ -359,9 +360,9 @@ impl BatchSession {
             Err(sqlx::Error::Database(error)) => match error.code().as_deref() {
                 Some("40001" | "40P01") => return Ok(Outcome::Stale),
                 Some("23514") if error.constraint().is_none() => return Ok(Outcome::MissingMonth),
-                _ => return Err(sqlx::Error::Database(error).into()),
+                _ => return written(Err(sqlx::Error::Database(error))),
             },
-            row => row?,
+            row => written(row)?,
         };
         Ok(row.batch.map_or(Outcome::Stale, |batch| {
             Outcome::Written(Committed {
@@ -427,7 +428,7 @@ fn damaged() -> Error {
 
 /// A player belongs to another lane, or the lane no longer exists.
 fn lanes_changed() -> Error {
-    Error::unavailable(Code::ConcurrentChange, "the board's number of lanes has just changed; retry")
+    Error::retry(Code::ConcurrentChange, "the board's number of lanes has just changed; retry")
 }
 
 fn unknown(what: &str) -> Error {

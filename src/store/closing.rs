@@ -6,12 +6,12 @@ use chrono::{DateTime, Utc};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::{
-    Result,
+    Error, Result,
     model::{
         act::Act,
         period::{PeriodSelector, PeriodState},
     },
-    store::{Store, check_primary, period},
+    store::{Store, check_primary, error::written, period},
 };
 
 /// Timeout for the closing lock. The server releases a killed process's lock within a moment.
@@ -169,16 +169,15 @@ impl Store {
 
     /// Deletes some rows of released rankings; returns 0 when none are left.
     pub(crate) async fn remove_released(&self) -> Result<u64> {
-        let removed = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() AS "removed!""#)
-            .fetch_one(&self.writers)
-            .await?;
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() AS "removed!""#);
+        let removed = written(query.fetch_one(&self.writers).await)?;
         Ok(removed.unsigned_abs())
     }
 
     /// Adds a correction to a player's score; returns its transaction id and the closed periods to
     /// refresh.
     pub(crate) async fn correct_score(&self, correction: &Correction<'_>) -> Result<(i64, Vec<String>)> {
-        let row = sqlx::query!(
+        let query = sqlx::query!(
             r#"SELECT transaction_id AS "transaction_id!", to_refresh FROM centile.correct_score($1, $2, $3, $4, $5, $6, $7)"#,
             correction.board,
             correction.user_id,
@@ -187,9 +186,8 @@ impl Store {
             correction.act.reason(),
             correction.act.by.as_str(),
             correction.tiebreak
-        )
-        .fetch_one(&self.writers_of_user(correction.user_id))
-        .await?;
+        );
+        let row = written(query.fetch_one(&self.writers_of_user(correction.user_id)).await)?;
         Ok((row.transaction_id, row.to_refresh.unwrap_or_default()))
     }
 }
@@ -210,9 +208,8 @@ impl Closer {
     ///
     /// Returns `None` when an import keeps the board open.
     pub(crate) async fn cut_off(&mut self, period_id: i64) -> Result<Option<DateTime<Utc>>> {
-        let at =
-            sqlx::query_scalar!("SELECT centile_store.cut_off_period($1)", period_id).fetch_one(&mut self.0).await?;
-        Ok(at)
+        let query = sqlx::query_scalar!("SELECT centile_store.cut_off_period($1)", period_id);
+        written(query.fetch_one(&mut self.0).await)
     }
 
     /// Builds the archive as of the cut-off.
@@ -244,25 +241,22 @@ impl Closer {
     /// Closes the period; returns `false` when an import has cancelled the cut-off, or the
     /// tiers of the board have changed meanwhile.
     pub(crate) async fn finish(&mut self, period_id: i64, cut_off_at: DateTime<Utc>) -> Result<bool> {
-        let is_closed =
-            sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at)
-                .fetch_one(&mut self.0)
-                .await?;
-        Ok(is_closed)
+        let query =
+            sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at);
+        written(query.fetch_one(&mut self.0).await)
     }
 
     /// Refreshes an archive from the current ledger; returns its new revision and number of
     /// players.
     pub(crate) async fn refresh(&mut self, period_id: i64, act: &Act) -> Result<(i32, u64)> {
-        let revision = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile_store.refresh_archive($1, $2, $3) AS "revision!""#,
             period_id,
             act.by.as_str(),
             act.reason()
-        )
-        .fetch_one(&mut self.0)
-        .await?;
-        Ok((revision, self.players(period_id).await?))
+        );
+        let revision = written(query.fetch_one(&mut self.0).await)?;
+        Ok((revision, self.players(period_id).await.map_err(Error::after_write)?))
     }
 
     /// Drops an archive: detaches it from its period, then drops the view in a second transaction.

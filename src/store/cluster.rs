@@ -426,17 +426,14 @@ impl Store {
         let lacks_periods =
             sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane).fetch_one(&self.readers).await?;
         if lacks_periods {
-            return Err(Error::unavailable(
-                Code::ConcurrentChange,
-                "the lane's worker lacks a period of the board; retry",
-            ));
+            return Err(Error::retry(Code::ConcurrentChange, "the lane's worker lacks a period of the board; retry"));
         }
         Ok(())
     }
 }
 
 fn coordinator_is_silent() -> Error {
-    Error::unavailable(Code::DatabaseUnavailable, "the coordinator does not answer")
+    Error::Outage("the coordinator does not answer".to_owned())
 }
 
 /// Logs a failure to find lanes or moves.
@@ -444,7 +441,7 @@ fn note(result: Result<()>) {
     match result {
         Ok(()) => {}
         // Another instance follows the same move, or a server is down.
-        Err(error @ Error::Unavailable { .. }) => tracing::debug!(%error, "cannot find the servers of the lanes"),
+        Err(error) if error.is_temporary() => tracing::debug!(%error, "cannot find the servers of the lanes"),
         Err(error) => tracing::warn!(%error, "cannot find the servers of the lanes"),
     }
 }

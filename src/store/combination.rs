@@ -11,7 +11,7 @@ use crate::{
         act::Actor,
         combination::{RefreshRule, RefreshState, SourceChanges},
     },
-    store::Store,
+    store::{Store, error::written},
 };
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -122,7 +122,7 @@ impl Refresher {
     /// Tries twice, because a change of the definition at the same moment makes the snapshot unusable.
     pub(crate) async fn build(&mut self, board_id: i32) -> Result<()> {
         match self.try_build(board_id).await {
-            Err(Error::Unavailable { .. }) => self.try_build(board_id).await,
+            Err(Error::Retry { .. }) => self.try_build(board_id).await,
             built => built,
         }
     }
@@ -136,17 +136,15 @@ impl Refresher {
 
     /// Replaces the ranking by the new one. The audit log has a refresh only if somebody asked for it.
     pub(crate) async fn finish(&mut self, board_id: i32, by: Option<&Actor>, duration: Duration) -> Result<Finished> {
-        let finished = sqlx::query_as!(
+        let query = sqlx::query_as!(
             Finished,
             r#"SELECT period_id AS "period_id!", revision AS "revision!", players AS "players!"
                FROM centile_store.finish_combination($1, $2, $3)"#,
             board_id,
             by.map(Actor::as_str),
             duration.as_secs_f64()
-        )
-        .fetch_one(&mut self.0)
-        .await?;
-        Ok(finished)
+        );
+        written(query.fetch_one(&mut self.0).await)
     }
 
     /// Drops replaced views, the newest one only ten seconds after the refresh.

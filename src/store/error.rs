@@ -1,10 +1,10 @@
 //! Maps database errors to the service's errors.
 
-use std::{io, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
-use crate::{Code, Error, Resource};
+use crate::{Code, Error, Resource, Result};
 
 /// Time after which a client retries while the clock is behind.
 const CLOCK_RETRY: Duration = Duration::from_secs(5);
@@ -99,8 +99,8 @@ const CONSTRAINTS: [(&str, &str, &str); 41] = [
 ];
 
 impl From<sqlx::Error> for Error {
-    /// Maps connection errors to [`Error::Unavailable`], SQLSTATEs raised by Centile's SQL as
-    /// sql/README.md lists them, and violated constraints by name.
+    /// Maps connection errors to [`Error::Outage`] and [`Error::Overload`], SQLSTATEs raised by Centile's
+    /// SQL as sql/README.md lists them, and violated constraints by name.
     ///
     /// Any other error is [`Error::Internal`].
     fn from(error: sqlx::Error) -> Self {
@@ -112,7 +112,7 @@ impl From<sqlx::Error> for Error {
                 | sqlx::Error::Tls(_)
                 | sqlx::Error::Protocol(_)
                 | sqlx::Error::PoolClosed
-                | sqlx::Error::WorkerCrashed => unavailable(&error),
+                | sqlx::Error::WorkerCrashed => outage(&error),
                 sqlx::Error::PoolTimedOut => busy(&error),
                 other => Self::Internal(other.to_string()),
             };
@@ -122,7 +122,7 @@ impl From<sqlx::Error> for Error {
                 return Self::conflict(Code::BoardExists, "a board with this name already exists".to_owned());
             }
             if constraint == "api_keys_request_key" {
-                return Self::unavailable(Code::ConcurrentChange, "the same request is being processed; retry");
+                return Self::retry(Code::ConcurrentChange, "the same request is being processed; retry");
             }
             if let Some((_, field, message)) = CONSTRAINTS.iter().find(|(name, ..)| *name == constraint) {
                 return Self::invalid(*field, *message);
@@ -137,11 +137,11 @@ impl From<sqlx::Error> for Error {
                 let code = detail.parse().unwrap_or(Code::ConcurrentChange);
                 // The clock takes longer to catch up than another session takes to finish.
                 let retry_after = if code == Code::ClockBehind { CLOCK_RETRY } else { Duration::ZERO };
-                Self::Unavailable { code, message: message.to_owned(), retry_after }
+                Self::Retry { code, message: message.to_owned(), retry_after }
             }
             // Another server of a cluster has the row's lane.
             "23514" if database.constraint().is_none() => {
-                Self::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
+                Self::retry(Code::ConcurrentChange, "a lane is being moved to another server; retry")
             }
             "CB404" => Self::NotFound {
                 what: match detail {
@@ -163,14 +163,14 @@ impl From<sqlx::Error> for Error {
             "CB409" => Self::conflict(detail.parse().unwrap_or(Code::Conflict), message),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
             "22003" => Self::conflict(Code::ScoreOutOfRange, "the score would leave the range of 64 bits".to_owned()),
-            "55P03" => Self::unavailable(
+            "55P03" => Self::retry(
                 Code::ConcurrentChange,
                 "another session, such as a dump, holds a lock that this request needs; retry later",
             ),
             // A serialization failure or a deadlock: the transaction was rolled back.
             "40001" | "40P01" => {
                 tracing::warn!(error = message, "PostgreSQL cancelled a transaction");
-                Self::unavailable(Code::ConcurrentChange, "the request conflicted with another session; retry")
+                Self::retry(Code::ConcurrentChange, "the request conflicted with another session; retry")
             }
             // A statement timeout.
             "57014" => busy(&error),
@@ -179,20 +179,20 @@ impl From<sqlx::Error> for Error {
             // Connection failures, shutdown and start; a read-only server after a failover, an
             // idle-in-transaction timeout.
             code if ["08", "57"].contains(&&code[..2.min(code.len())]) || ["25006", "25P03"].contains(&code) => {
-                unavailable(&error)
+                outage(&error)
             }
             // Citus lost the connection to another server of a cluster.
-            "XX000" if message.starts_with("failure on connection marked as essential") => unavailable(&error),
+            "XX000" if message.starts_with("failure on connection marked as essential") => outage(&error),
             _ if has_other_columns(database.as_ref()) => {
-                Self::unavailable(Code::ConcurrentChange, "the schema has just been replaced; retry")
+                Self::retry(Code::ConcurrentChange, "the schema has just been replaced; retry")
             }
-            "42P01" if message.contains("\"centile_archive.") => Self::unavailable(
+            "42P01" if message.contains("\"centile_archive.") => Self::retry(
                 Code::Unavailable,
                 format!("an archive is missing ({message}); `centile verify` shows which"),
             ),
             "3F000" | "42P01" | "42883" => {
                 tracing::error!(error = message, "the schema is missing or outdated: run `centile migrate`");
-                Self::unavailable(Code::Unavailable, "the database has not been migrated yet")
+                Self::retry(Code::Unavailable, "the database has not been migrated yet")
             }
             code => Self::Internal(format!("{message} ({code})")),
         }
@@ -210,16 +210,33 @@ pub(super) fn has_other_columns(error: &dyn DatabaseError) -> bool {
 }
 
 /// Logs the cause. PostgreSQL is reachable, but did not answer in time.
-fn busy(cause: &sqlx::Error) -> Error {
+pub(super) fn busy(cause: &dyn fmt::Display) -> Error {
     tracing::warn!(error = %cause, "PostgreSQL was too busy for a request");
-    Error::unavailable(Code::DatabaseBusy, "the database is too busy; a write may or may not have been committed")
+    let (code, message) = (Code::DatabaseBusy, "the database is too busy".to_owned());
+    Error::Overload { code, message, retry_after: Duration::from_secs(1) }
 }
 
 /// Logs the cause. The caller's error omits it, because it may show how the database is reached.
-fn unavailable(cause: &sqlx::Error) -> Error {
+fn outage(cause: &sqlx::Error) -> Error {
     tracing::warn!(error = %cause, "request to PostgreSQL failed");
-    Error::unavailable(
-        Code::DatabaseUnavailable,
-        "the database cannot be reached; a write may or may not have been committed",
-    )
+    Error::Outage("the database cannot be reached".to_owned())
+}
+
+/// Returns whether an error means that the connection was lost after a statement was sent.
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
+    match error {
+        // `store::pool` had no connection to send it on.
+        sqlx::Error::Io(cause) => cause.kind() != io::ErrorKind::NotConnected,
+        // PostgreSQL ended the session, or a pooler has lost its connection.
+        sqlx::Error::Database(cause) => {
+            cause.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
+        }
+        _ => matches!(error, sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed),
+    }
+}
+
+/// Maps the result of a statement that commits a write, which may have succeeded if the connection was
+/// lost.
+pub(super) fn written<T>(result: sqlx::Result<T>) -> Result<T> {
+    result.map_err(|error| if is_lost(&error) { Error::from(error).after_write() } else { error.into() })
 }

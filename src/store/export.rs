@@ -7,10 +7,11 @@ use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
 use tokio::time::timeout;
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     model::{export::ExportedRow, metadata::Metadata},
     store::{
         RESPONSE_GRACE, Store,
+        error::busy,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{State, StateOf, read, unless_dropped},
         score::{self, ShownEntry},
@@ -55,9 +56,7 @@ impl Store {
     pub(crate) async fn snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
         match timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source)).await {
             Ok(taken) => taken,
-            Err(_) if self.is_reachable().await => {
-                Err(Error::unavailable(Code::DatabaseBusy, "the database is too busy"))
-            }
+            Err(_) if self.is_reachable().await => Err(busy(&"no snapshot in time")),
             Err(_) => Err(Error::no_answer()),
         }
     }

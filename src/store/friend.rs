@@ -7,7 +7,7 @@ use crate::{
         friend::{Friend, FriendsChange, FriendsChanged, FriendsOf},
         name::Named as _,
     },
-    store::{Store, rank::Group},
+    store::{Store, error::written, rank::Group},
 };
 
 /// Result of an edge to add, as `centile_store.add_friends` names it.
@@ -71,7 +71,7 @@ impl Store {
         actor: Option<&Actor>,
         boards: &[String],
     ) -> Result<FriendsChanged> {
-        let changed = sqlx::query!(
+        let query = sqlx::query!(
             r#"SELECT added AS "added!", removed AS "removed!", friends AS "friends!"
                FROM centile.change_friends($1, $2, $3, $4, $5)"#,
             user_id,
@@ -79,9 +79,8 @@ impl Store {
             friends,
             actor.map(Actor::as_str),
             boards,
-        )
-        .fetch_one(&self.writers)
-        .await?;
+        );
+        let changed = written(query.fetch_one(&self.writers).await)?;
         Ok(FriendsChanged {
             added: changed.added.unsigned_abs(),
             removed: changed.removed.unsigned_abs(),
@@ -91,23 +90,20 @@ impl Store {
 
     /// Adds edges from players to friends. Returns the result of each.
     pub(crate) async fn add_friends(&self, user_ids: &[String], friend_ids: &[String]) -> Result<Vec<EdgeResult>> {
-        let results =
-            sqlx::query_scalar!(r#"SELECT centile_store.add_friends($1, $2) AS "results!""#, user_ids, friend_ids)
-                .fetch_one(&self.writers)
-                .await?;
+        let query =
+            sqlx::query_scalar!(r#"SELECT centile_store.add_friends($1, $2) AS "results!""#, user_ids, friend_ids);
+        let results = written(query.fetch_one(&self.writers).await)?;
         let unknown = |result: &String| Error::Internal(format!("unknown result of an edge: {result}"));
         results.iter().map(|result| result.parse().map_err(|_| unknown(result))).collect()
     }
 
     /// Records in the audit log that an import of friends begins.
     pub(crate) async fn note_friends_import(&self, source: &str, by: &Actor) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.note_act($1, 'import_friends', NULL, NULL, jsonb_build_object('source', $2::text), 'friends')",
             by.as_str(),
             source,
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(())
+        );
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 }

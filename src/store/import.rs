@@ -2,7 +2,7 @@
 
 use sqlx::{Connection as _, PgConnection};
 
-use crate::{Code, Error, Result, model::act::Actor, store::Store};
+use crate::{Code, Error, Result, model::act::Actor, store::Store, store::error::written};
 
 /// An import in progress. Its connection shows other processes that the import is running.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ pub(crate) struct OpenImport {
 impl OpenImport {
     /// Checks that the import still counts as running.
     ///
-    /// Returns [`Error::Unavailable`] when its connection was lost: other processes may then treat
+    /// Returns [`Error::Retry`] when its connection was lost: other processes may then treat
     /// it as interrupted.
     pub(crate) async fn check(&mut self) -> Result<()> {
         let lost = |_| {
-            Error::unavailable(
+            Error::retry(
                 Code::Unavailable,
                 "the connection that announces the import was lost; periods may be closed before it ends",
             )
@@ -31,14 +31,13 @@ impl Store {
     /// Registers an import of a board.
     pub(crate) async fn begin_import(&self, board_id: i32, source: &str, by: &Actor) -> Result<OpenImport> {
         let mut connection = self.unlimited_connection().await?;
-        let import_id = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile_store.begin_import($1, $2, $3) AS "id!""#,
             board_id,
             source,
             by.as_str()
-        )
-        .fetch_one(&mut connection)
-        .await?;
+        );
+        let import_id = written(query.fetch_one(&mut connection).await)?;
         Ok(OpenImport { import_id, connection })
     }
 
@@ -57,10 +56,9 @@ impl Store {
     ///
     /// Returns [`Error::Conflict`] when one is running.
     pub(crate) async fn abandon_imports(&self, board: &str, by: &Actor) -> Result<u64> {
-        let abandoned =
-            sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1, $2) AS "abandoned!""#, board, by.as_str())
-                .fetch_one(&self.writers)
-                .await?;
+        let query =
+            sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1, $2) AS "abandoned!""#, board, by.as_str());
+        let abandoned = written(query.fetch_one(&self.writers).await)?;
         Ok(u64::from(abandoned.unsigned_abs()))
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         key::{Key, NewKey, Role},
         name::Named as _,
     },
-    store::{Store, undamaged},
+    store::{Store, error::written, undamaged},
 };
 
 /// A stored API key with the digest of its secret.
@@ -59,7 +59,7 @@ impl Store {
         by: &Actor,
     ) -> Result<DateTime<Utc>> {
         let boards: Vec<String> = new.boards.iter().map(ToString::to_string).collect();
-        let created_at = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9) AS "created_at!""#,
             id,
             new.name,
@@ -70,10 +70,8 @@ impl Store {
             by.as_str(),
             request.map(|request| &request.sha256[..]),
             request.map(|request| &request.salt[..])
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(created_at)
+        );
+        written(query.fetch_one(&self.writers).await)
     }
 
     /// Returns all keys, newest first.
@@ -103,19 +101,17 @@ impl Store {
     /// Records the use of a key, to the minute.
     pub(crate) async fn touch_key(&self, id: &str) -> Result<()> {
         self.require_coordinator()?;
-        sqlx::query!(
+        let query = sqlx::query!(
             "UPDATE centile_store.api_keys SET last_used_at = date_trunc('minute', now())
              WHERE id = $1 AND last_used_at IS DISTINCT FROM date_trunc('minute', now())",
             id
-        )
-        .execute(&self.writers)
-        .await?;
-        Ok(())
+        );
+        written(query.execute(&self.writers).await).map(drop)
     }
 
     pub(crate) async fn revoke_key(&self, id: &str, by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.revoke_key($1, $2)", id, by.as_str()).fetch_one(&self.writers).await?;
-        Ok(())
+        let query = sqlx::query!("SELECT centile.revoke_key($1, $2)", id, by.as_str());
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     /// Returns the ids of valid keys whose secrets have one of these digests.

@@ -1,6 +1,6 @@
 //! SQL of layouts. Each step is one short transaction under the board's bucket lock.
 
-use crate::{Error, Result, store::Store};
+use crate::{Error, Result, store::Store, store::error::written};
 
 /// Number of buckets of each ranking, and of bucket tables.
 pub(crate) const PLACES: usize = 100;
@@ -97,16 +97,15 @@ impl Store {
         to: usize,
         rows: u64,
     ) -> Result<Option<u64>> {
-        let moved = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             "SELECT centile_store.move_boundary($1, $2, $3, $4, $5)",
             ranking_id,
             layout,
             place(from),
             place(to),
             i32::try_from(rows).unwrap_or(i32::MAX)
-        )
-        .fetch_one(&self.layout_writers)
-        .await?;
+        );
+        let moved = written(query.fetch_one(&self.layout_writers).await)?;
         Ok(moved.map(|rows| rows.unsigned_abs().into()))
     }
 
@@ -122,17 +121,15 @@ impl Store {
         beside: usize,
         is_above: bool,
     ) -> Result<bool> {
-        let done = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile_store.reposition_bucket($1, $2, $3, $4, $5) AS "done!""#,
             ranking_id,
             layout,
             place(from),
             place(beside),
             is_above
-        )
-        .fetch_one(&self.layout_writers)
-        .await?;
-        Ok(done)
+        );
+        written(query.fetch_one(&self.layout_writers).await)
     }
 }
 

@@ -243,13 +243,13 @@ impl Store {
         self.last_switch.note();
     }
 
-    /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
+    /// Opens a connection and closes it. Returns [`Error::Outage`] if PostgreSQL accepts none.
     pub(crate) async fn try_connect(&self) -> Result<()> {
         let pools = self.readiness_pools();
         let connecting = select_ok(pools.iter().map(|pool| pool.try_connect().boxed()));
         connecting.await.map(|((), _)| ()).map_err(|error| {
             tracing::warn!(%error, "PostgreSQL accepts no new connection");
-            Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL accepts no new connections")
+            Error::Outage("PostgreSQL accepts no new connections".to_owned())
         })
     }
 
@@ -259,12 +259,12 @@ impl Store {
         join_all(pools.iter().map(Pool::is_reachable)).await.contains(&true)
     }
 
-    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for an index, for a permit
-    /// or for another caller's read may time out for this reason, or under load.
+    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for a permit or for another
+    /// caller's read may time out for this reason, or under load.
     pub(crate) async fn is_outage(&self, error: &Error) -> bool {
-        match error.code() {
-            Code::DatabaseUnavailable => true,
-            Code::Overloaded | Code::IndexUnavailable => !self.is_reachable().await,
+        match error {
+            Error::Outage(_) => true,
+            Error::Overload { code: Code::Overloaded, .. } => !self.is_reachable().await,
             _ => false,
         }
     }
@@ -277,7 +277,7 @@ impl Store {
 
     /// Returns whether the database's schema is newer than the one that this program was built for.
     ///
-    /// Returns [`Error::Unavailable`] when migrations are missing or PostgreSQL does not answer.
+    /// Returns [`Error::Retry`] when migrations are missing.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
         let pools = self.readiness_pools();
         let reading = select_ok(pools.iter().map(|pool| migrate::edition(pool).boxed()));
@@ -289,7 +289,7 @@ impl Store {
             // older, because it matched when this program started.
             Edition::Other | Edition::Newer => Ok(true),
             Edition::Missing | Edition::Older => {
-                Err(Error::unavailable(Code::Unavailable, "migrations are missing: run `centile migrate`"))
+                Err(Error::retry(Code::Unavailable, "migrations are missing: run `centile migrate`"))
             }
         }
     }

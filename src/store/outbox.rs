@@ -9,23 +9,21 @@ use crate::{
         secret::StoredSecret,
         webhook::Webhook,
     },
-    store::Store,
+    store::{Store, error::written},
 };
 
 impl Store {
     /// Sets the webhook of a board and the secret that signs its messages.
     pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &StoredSecret, by: &Actor) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile.set_webhook($1, $2, $3, $4, $5)",
             board,
             url,
             secret.bytes,
             by.as_str(),
             secret.encrypted
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(())
+        );
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     /// Returns the webhook of a board.
@@ -36,8 +34,8 @@ impl Store {
 
     /// Removes the webhook of a board.
     pub(crate) async fn remove_webhook(&self, board: &str, by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.remove_webhook($1, $2)", board, by.as_str()).fetch_one(&self.writers).await?;
-        Ok(())
+        let query = sqlx::query!("SELECT centile.remove_webhook($1, $2)", board, by.as_str());
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     /// Returns the stored secret of each board's webhook.
@@ -84,16 +82,14 @@ impl Store {
 
     /// Records the result of an attempt: the response status, or why there was no response.
     pub(crate) async fn note_delivery(&self, message_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
-        sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", message_id, status, error)
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(())
+        let query = sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", message_id, status, error);
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     /// Makes a message due now.
     pub(crate) async fn resend(&self, message_id: i64, by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.resend($1, $2)", message_id, by.as_str()).fetch_one(&self.writers).await?;
-        Ok(())
+        let query = sqlx::query!("SELECT centile.resend($1, $2)", message_id, by.as_str());
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     /// Returns the message with this id, or the matching messages, newest first.

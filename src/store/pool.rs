@@ -4,7 +4,8 @@
 //! this, and sqlx has no such timeout. So statements have a timeout here.
 
 use std::{
-    fmt, io,
+    fmt,
+    io::{self, ErrorKind},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -25,7 +26,7 @@ use tokio::{
 };
 use tokio_util::context::TokioContext;
 
-use crate::{Code, Error, Result, single_flight::SingleFlightCache, store::error::has_other_columns};
+use crate::{Code, Error, Result, single_flight::SingleFlightCache, store::error};
 
 /// Timeout of the ping of a connection that may be lost.
 const PING_TIMEOUT: Duration = Duration::from_millis(250);
@@ -52,9 +53,6 @@ const REACHABLE_FOR: Duration = Duration::from_secs(1);
 
 /// Maximum wait for other callers' attempts to connect: the one in progress, and the next one.
 const ATTEMPTS_WAIT: Duration = Duration::from_secs(6);
-
-/// Message of a statement that took too long.
-const NO_ANSWER: &str = "a statement was not answered";
 
 /// Makes the settings of a new session.
 pub(super) type Prepare = Box<dyn Fn(&mut PgConnection) -> BoxFuture<'_, sqlx::Result<()>> + Send + Sync>;
@@ -98,14 +96,7 @@ pub(super) struct LastLoss(Arc<Mutex<Option<Instant>>>);
 impl LastLoss {
     /// Records the time if an error means that a connection is lost.
     fn note(&self, error: &sqlx::Error) {
-        let is_lost = match error {
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
-            sqlx::Error::Database(error) => {
-                error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
-            }
-            _ => false,
-        };
-        if is_lost {
+        if error::is_lost(error) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
     }
@@ -157,7 +148,7 @@ impl Connector {
                     Err(sqlx::Error::Protocol(_)) => {}
                     Err(error) => tracing::warn!(%error, "a new connection to PostgreSQL cannot be used"),
                 },
-                Err(sqlx::Error::Io(error)) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(sqlx::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(sqlx::Error::Database(error))
                     if error.code().is_some_and(|code| TRANSIENT.contains(&code.as_ref())) => {}
                 Err(error) => return Err(error),
@@ -193,7 +184,7 @@ impl Manager for Connector {
         let is_suspect = connection.has_failed || self.last_loss.is_within(metrics.last_used());
         let open = connection.open()?;
         if is_suspect {
-            timeout(PING_TIMEOUT, open.ping()).await.map_err(|_| silent("an idle connection did not answer"))??;
+            timeout(PING_TIMEOUT, open.ping()).await.map_err(|_| sqlx::Error::PoolTimedOut)??;
             connection.has_failed = false;
         }
         Ok(())
@@ -206,8 +197,8 @@ impl Connection {
     }
 }
 
-fn silent(what: &'static str) -> sqlx::Error {
-    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, what))
+fn io_error(kind: ErrorKind, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(kind, cause))
 }
 
 impl Pool {
@@ -227,7 +218,7 @@ impl Pool {
         let options = self.connections.manager().options();
         let connecting = async { PgConnection::connect_with(&options).await?.close().await };
         let connected = timeout(CONNECT_TIMEOUT, connecting).await;
-        match connected.unwrap_or_else(|_| Err(silent("a new connection was not accepted"))) {
+        match connected.unwrap_or_else(|_| Err(io_error(ErrorKind::TimedOut, "a new connection was not accepted"))) {
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(TOO_MANY_CONNECTIONS) => Ok(()),
             connected => connected,
         }
@@ -238,17 +229,9 @@ impl Pool {
         let attempt = async || self.try_connect().await.map_err(Error::from);
         match self.attempts.read((), attempt).await {
             // The wait for another caller's attempt has ended.
-            Err(error) => error.code() == Code::Overloaded,
+            Err(error) => matches!(error, Error::Overload { code: Code::Overloaded, .. }),
             Ok(()) => true,
         }
-    }
-
-    /// Returns the error of a timeout: PostgreSQL is unreachable, or busy.
-    async fn timed_out(&self, what: &'static str) -> sqlx::Error {
-        // Boxed to keep the futures of statements small.
-        let is_reachable = Box::pin(self.is_reachable()).await;
-        let kind = if is_reachable { io::ErrorKind::ResourceBusy } else { io::ErrorKind::TimedOut };
-        sqlx::Error::Io(io::Error::new(kind, what))
     }
 
     /// Runs a statement on one of the connections, and collects all its results.
@@ -263,9 +246,14 @@ impl Pool {
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = match timeout(self.wait, self.connections.get()).await {
             Ok(Ok(connection)) => connection,
+            // `NotConnected` tells that no statement was sent.
+            Ok(Err(PoolError::Backend(sqlx::Error::Io(error)))) => {
+                return Err(io_error(ErrorKind::NotConnected, error));
+            }
             Ok(Err(PoolError::Backend(error))) => return Err(error),
             Ok(Err(_)) => return Err(sqlx::Error::PoolClosed),
-            Err(_) => return Err(self.timed_out("no connection was free").await),
+            Err(_) if Box::pin(self.is_reachable()).await => return Err(sqlx::Error::PoolTimedOut),
+            Err(_) => return Err(io_error(ErrorKind::NotConnected, "no connection was free")),
         };
         Ok(Session { connection, pool: self.clone(), is_in_transaction: false, awaits_result: false })
     }
@@ -348,12 +336,15 @@ impl Session {
         let Self { connection, pool, awaits_result, .. } = self;
         *awaits_result = true;
         let Ok(steps) = timeout(pool.limit, connection.open()?.fetch_many(query).try_collect()).await else {
-            return Err(pool.timed_out(NO_ANSWER).await);
+            // Boxed to keep the futures of statements small.
+            let is_reachable = Box::pin(pool.is_reachable()).await;
+            let kind = if is_reachable { ErrorKind::ResourceBusy } else { ErrorKind::TimedOut };
+            return Err(io_error(kind, "a statement was not answered"));
         };
         *awaits_result = false;
         connection.has_failed = steps.is_err();
         if let Err(sqlx::Error::Database(error)) = &steps
-            && has_other_columns(error.as_ref())
+            && error::has_other_columns(error.as_ref())
         {
             // A migration has changed the result columns. Another connection prepares the statement
             // again.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-use crate::{Result, model::act::Act, store::Store};
+use crate::{Result, model::act::Act, store::Store, store::error::written};
 
 /// Players per act. Scores of the lane wait about 10 ms for it.
 const ACT_PLAYERS: usize = 500;
@@ -85,23 +85,19 @@ impl Store {
     /// Returns `None` if the window is open already, another process is filling it, or the board no
     /// longer wants it.
     pub(crate) async fn open_window(&self, window: &WantedWindow) -> Result<Option<i64>> {
-        let period_id = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             "SELECT centile_store.open_window($1, $2, $3)",
             window.board_id,
             window.length,
             window.at
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(period_id)
+        );
+        written(query.fetch_one(&self.writers).await)
     }
 
     /// Releases rolling windows of a board that are no longer used. Call it until it returns `false`.
     pub(crate) async fn release_unused_windows(&self) -> Result<bool> {
-        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_unused_windows() AS "released!""#)
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(released)
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.release_unused_windows() AS "released!""#);
+        written(query.fetch_one(&self.writers).await)
     }
 
     /// Returns the periods whose rankings are marked as damaged.
@@ -117,9 +113,8 @@ impl Store {
     ///
     /// Call it until it returns 0.
     pub(crate) async fn release_abandoned(&self) -> Result<u64> {
-        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_abandoned() AS "released!""#)
-            .fetch_one(&self.writers)
-            .await?;
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.release_abandoned() AS "released!""#);
+        let released = written(query.fetch_one(&self.writers).await)?;
         Ok(released.unsigned_abs())
     }
 }
@@ -127,13 +122,11 @@ impl Store {
 impl Rebuilder {
     /// Repairs lanes that are behind the ledger.
     pub(crate) async fn raise_lanes(&mut self) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.raise_lanes($1, l.batches, l.times) FROM centile_store.ledger_lanes($1) l",
             self.board_id
-        )
-        .execute(&mut self.connection)
-        .await?;
-        Ok(())
+        );
+        written(query.execute(&mut self.connection).await).map(drop)
     }
 
     /// Repairs stored standings that differ from the ledger, some players per act; returns the number
@@ -179,7 +172,7 @@ impl Rebuilder {
         let rank_keys: Vec<Option<i64>> = differing().map(|player| player.rank_key).collect();
         let tie_keys: Vec<Option<i64>> = differing().map(|player| player.tie_key).collect();
         let only_zeros: Vec<Option<bool>> = differing().map(|player| player.only_zeros).collect();
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.repair_players($1, $2, $3, $4, $5, $6, $7, $8)",
             self.ranking_id,
             first.lane,
@@ -189,10 +182,8 @@ impl Rebuilder {
             &rank_keys as &[Option<i64>],
             &tie_keys as &[Option<i64>],
             &only_zeros as &[Option<bool>],
-        )
-        .execute(&mut self.connection)
-        .await?;
-        Ok(())
+        );
+        written(query.execute(&mut self.connection).await).map(drop)
     }
 
     /// Sets the bounds of the buckets; returns the number of players.
@@ -268,7 +259,7 @@ impl Rebuilder {
             .execute(&mut *transaction)
             .await?;
         }
-        transaction.commit().await?;
+        written(transaction.commit().await)?;
         sqlx::query!("SELECT centile_store.forget_fillings($1)", self.board_id).execute(&mut self.connection).await?;
         Ok(Some(before))
     }

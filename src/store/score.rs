@@ -10,7 +10,7 @@ use crate::{
         segment::Segment,
     },
     rules::Standing,
-    store::{Store, cluster::LANE_OF_TRANSACTION},
+    store::{Store, cluster::LANE_OF_TRANSACTION, error::written},
 };
 
 /// A position in a player's ledger.
@@ -100,18 +100,21 @@ impl Store {
     }
 
     pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
-        sqlx::query!("SELECT centile.void_score($1, $2, $3, $4)", board, transaction_id, act.reason(), act.by.as_str())
-            .fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?)
-            .await?;
-        Ok(())
+        let query = sqlx::query!(
+            "SELECT centile.void_score($1, $2, $3, $4)",
+            board,
+            transaction_id,
+            act.reason(),
+            act.by.as_str()
+        );
+        written(query.fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?).await).map(drop)
     }
 
     /// Resets a player's scores in the current periods.
     pub(crate) async fn reset_player(&self, board: &str, user_id: &str, act: &Act) -> Result<()> {
-        sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str())
-            .fetch_one(&self.writers_of_user(user_id))
-            .await?;
-        Ok(())
+        let query =
+            sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str());
+        written(query.fetch_one(&self.writers_of_user(user_id)).await).map(drop)
     }
 
     /// Returns the last batch of each lane of a board.

@@ -9,7 +9,7 @@ use crate::{
         name::Named as _,
         user::{Profile, User},
     },
-    store::{Store, cluster::LANE_OF_USER},
+    store::{Store, cluster::LANE_OF_USER, error::written},
 };
 
 /// A ban or an unban in progress. It refers to the internal id, which survives a change of the
@@ -41,10 +41,8 @@ impl Store {
     }
 
     pub(crate) async fn rename_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
-        sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>])
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(())
+        let query = sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>]);
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     /// Creates or updates a user; returns whether the user was created.
@@ -59,7 +57,7 @@ impl Store {
     ) -> Result<bool> {
         let avatar = profile.avatar.as_deref();
         let attributes = (!profile.attributes.is_empty()).then(|| serde_json::json!(profile.attributes));
-        let made = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile.put_user($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8, $9) AS "made!""#,
             user_id,
             profile.name,
@@ -70,10 +68,8 @@ impl Store {
             boards,
             attributes,
             profile.reading.map(|reading| reading.map_or("default", Reading::name)),
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(made)
+        );
+        written(query.fetch_one(&self.writers).await)
     }
 
     /// Returns the change of a user's attributes that is not yet applied to all boards.
@@ -111,22 +107,18 @@ impl Store {
 
     /// Moves a user to the segments of the current attributes on one board.
     pub(crate) async fn move_on_board(&self, board: &str, pending: PendingMove) -> Result<()> {
-        sqlx::query!("SELECT centile_store.move_player($1, $2)", board, pending.internal_id)
-            .fetch_one(&self.writers_of_row(LANE_OF_USER, pending.internal_id).await?)
-            .await?;
-        Ok(())
+        let query = sqlx::query!("SELECT centile_store.move_player($1, $2)", board, pending.internal_id);
+        written(query.fetch_one(&self.writers_of_row(LANE_OF_USER, pending.internal_id).await?).await).map(drop)
     }
 
     /// Completes a change of attributes, unless they have changed again.
     pub(crate) async fn end_move(&self, pending: PendingMove) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "DELETE FROM centile_store.attribute_moves WHERE user_id = $1 AND number = $2",
             pending.internal_id,
             pending.number
-        )
-        .execute(&self.writers)
-        .await?;
-        Ok(())
+        );
+        written(query.execute(&self.writers).await).map(drop)
     }
 
     /// Returns the user with this id.
@@ -157,28 +149,25 @@ impl Store {
     /// [`Store::erase_from_tops`] then erases it from frozen tops and webhook messages. A repeated
     /// request with the same `request_id` returns the same new id for some days.
     pub(crate) async fn erase_user(&self, user_id: &str, request_id: Option<&str>, by: &Actor) -> Result<String> {
-        let erased = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT user_id AS "user_id!" FROM centile.erase_user($1, $2, $3, p_in_steps => true)"#,
             user_id,
             by.as_str(),
             request_id,
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(erased)
+        );
+        written(query.fetch_one(&self.writers).await)
     }
 
     /// Continues the erasure of the user with this new id in up to `limit` closed periods.
     ///
     /// Returns those periods, and whether the erasure is complete.
     pub(crate) async fn erase_from_tops(&self, erased: &str, limit: i32) -> Result<(Vec<i64>, bool)> {
-        let step = sqlx::query!(
+        let query = sqlx::query!(
             r#"SELECT period_ids AS "period_ids!", is_done AS "is_done!" FROM centile_store.erase_from_tops($1, $2)"#,
             erased,
             limit,
-        )
-        .fetch_one(&self.writers)
-        .await?;
+        );
+        let step = written(query.fetch_one(&self.writers).await)?;
         Ok((step.period_ids, step.is_done))
     }
 
@@ -190,15 +179,14 @@ impl Store {
 
     /// Starts a ban or an unban of a user on all boards.
     pub(crate) async fn begin_ban(&self, user_id: &str, banned: bool, act: &Act) -> Result<Ban> {
-        let begun = sqlx::query!(
+        let query = sqlx::query!(
             r#"SELECT user_id AS "user_id!", act AS "act!" FROM centile_store.begin_ban($1, $2, $3, $4)"#,
             user_id,
             banned,
             act.reason(),
             act.by.as_str()
-        )
-        .fetch_one(&self.writers_of_user(user_id))
-        .await?;
+        );
+        let begun = written(query.fetch_one(&self.writers_of_user(user_id)).await)?;
         Ok(Ban { internal_id: begun.user_id, number: begun.act, banned })
     }
 
@@ -206,7 +194,7 @@ impl Store {
     ///
     /// Returns [`crate::Error::Conflict`] once a later ban or unban has started.
     pub(crate) async fn ban_on_board(&self, board: &str, ban: Ban, act: &Act) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.ban_player($1, $2, $3, $4, $5, $6)",
             board,
             ban.internal_id,
@@ -214,24 +202,20 @@ impl Store {
             act.reason(),
             act.by.as_str(),
             ban.number,
-        )
-        .fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?)
-        .await?;
-        Ok(())
+        );
+        written(query.fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?).await).map(drop)
     }
 
     /// Completes a ban or an unban after the last board; returns the user's current id.
     pub(crate) async fn end_ban(&self, ban: Ban, act: &Act) -> Result<String> {
-        let user_id = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile_store.end_ban($1, $2, $3, $4, $5) AS "user_id!""#,
             ban.internal_id,
             ban.number,
             ban.banned,
             act.reason(),
             act.by.as_str()
-        )
-        .fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?)
-        .await?;
-        Ok(user_id)
+        );
+        written(query.fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?).await)
     }
 }

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, types::Json};
 use crate::{
     Result,
     model::verification::{CountDifference, Difference},
-    store::{Store, rank::CountsVersion},
+    store::{Store, error::written, rank::CountsVersion},
 };
 
 /// A period with derived data to compare: a ranking or an archive.
@@ -125,7 +125,7 @@ impl Verifier {
         damaged_at: Option<DateTime<Utc>>,
         point: &SettledPoint,
     ) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.end_verification($1, $2, $3, $4, $5, $6)",
             ranking_id,
             agrees,
@@ -133,10 +133,8 @@ impl Verifier {
             point.ledger_end,
             point.batches.as_deref(),
             point.times.as_deref()
-        )
-        .execute(&mut self.0)
-        .await?;
-        Ok(())
+        );
+        written(query.execute(&mut self.0).await).map(drop)
     }
 
     /// Records the revision of a period's archive that agrees with the ledger, or 0 for damage.
@@ -145,7 +143,7 @@ impl Verifier {
     /// recorded damage since. An agreement skips a period that is being refreshed, because the
     /// refresh makes another revision.
     pub(crate) async fn end_archive(&mut self, period_id: i64, verified: i32, before: Option<i32>) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "UPDATE centile_store.cut_offs SET verified_revision = $2
              WHERE $2 = 0 AND period_id = $1
                 OR period_id IN (SELECT c.period_id FROM centile_store.cut_offs c
@@ -154,10 +152,8 @@ impl Verifier {
             period_id,
             verified,
             before
-        )
-        .execute(&mut self.0)
-        .await?;
-        Ok(())
+        );
+        written(query.execute(&mut self.0).await).map(drop)
     }
 
     /// Compares a period with the ledger; returns up to `limit` differences of each kind.

@@ -46,7 +46,7 @@ impl Drop for Ending {
         self.feed.latest.send_if_modified(|latest| {
             let is_open = !matches!(latest, Some(Err(_)));
             if is_open {
-                *latest = Some(Err(Error::unavailable(
+                *latest = Some(Err(Error::retry(
                     Code::ConcurrentChange,
                     "the stream of this ranking has ended; connect again",
                 )));
@@ -103,7 +103,7 @@ async fn poll_until_done(
                 record_outage(feed, began_at, last_success, error);
             }
             // Subscribers keep the last snapshot.
-            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => {
+            Err(error) if error.is_temporary() || matches!(error, Error::Internal(_)) => {
                 tracing::warn!(%error, board = %board.slug, "could not read a followed ranking");
                 feed.last_poll.send_replace(Some((began_at, Err(error))));
             }

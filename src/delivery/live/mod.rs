@@ -233,7 +233,7 @@ pub(crate) struct Subscription {
 
 /// Subscribes to the period that `selector` means on a board.
 ///
-/// Returns [`Error::Unavailable`] when too many rankings are followed or too many players are chosen
+/// Returns [`Error::Overload`] when too many rankings are followed or too many players are chosen
 /// in total, [`Error::TooMany`] when too many are from `network`.
 pub(crate) fn subscribe(
     live: &Arc<Live>,
@@ -270,7 +270,7 @@ pub(crate) fn subscribe(
 /// Refuses another feed if there are too many, in total or opened by this network.
 fn check_room(opened_by: impl Iterator<Item = Option<IpAddr>> + Clone, network: Option<IpAddr>) -> Result<()> {
     if opened_by.clone().count() >= MAX_FEEDS {
-        return Err(Error::unavailable(Code::Overloaded, "too many rankings are followed already"));
+        return Err(Error::overload("too many rankings are followed already"));
     }
     if let Some(network) = network
         && opened_by.filter(|opened_by| *opened_by == Some(network)).count() >= MAX_FEEDS_PER_NETWORK
@@ -313,7 +313,7 @@ impl Interests {
     fn add(&mut self, interest: &Interest, network: Option<IpAddr>) -> Result<()> {
         let others = interest.users.iter().filter(|user| !self.users.contains_key(*user)).count();
         if self.users.len() + others > MAX_CHOSEN {
-            return Err(Error::unavailable(Code::Overloaded, "too many players of this ranking are followed already"));
+            return Err(Error::overload("too many players of this ranking are followed already"));
         }
         if let (Some(network), false) = (network, interest.users.is_empty()) {
             let chosen = self.networks.get(&network).map_or(0, |chosen| *chosen) + interest.users.len();
@@ -375,7 +375,7 @@ impl Subscription {
         Err(match self.newest() {
             Some(Err(error)) => error,
             Some(Ok(snapshot)) if snapshot.stale_since.is_some() => Error::no_answer(),
-            _ => Error::unavailable(Code::Overloaded, "the ranking could not be read in time"),
+            _ => Error::overload("the ranking could not be read in time"),
         })
     }
 
@@ -436,8 +436,8 @@ mod tests {
         assert!(matches!(check(&opened_by, network(1)), Err(Error::TooMany { .. })));
         assert!(check(&opened_by, network(2)).is_ok() && check(&opened_by, None).is_ok());
         opened_by.resize(MAX_FEEDS, None);
-        assert!(matches!(check(&opened_by, network(2)), Err(Error::Unavailable { .. })));
-        assert!(matches!(check(&opened_by, None), Err(Error::Unavailable { .. })));
+        assert!(matches!(check(&opened_by, network(2)), Err(Error::Overload { .. })));
+        assert!(matches!(check(&opened_by, None), Err(Error::Overload { .. })));
     }
 
     #[test]
@@ -464,7 +464,7 @@ mod tests {
             }
         }
         assert_eq!(interests.users.len(), MAX_CHOSEN - 19, "the second network still follows one player");
-        assert!(matches!(interests.add(&interest(MAX_CHOSEN, 20), of(3)), Err(Error::Unavailable { .. })));
+        assert!(matches!(interests.add(&interest(MAX_CHOSEN, 20), of(3)), Err(Error::Overload { .. })));
         interests.add(&interest(0, 20), of(3))?;
         // Leaving subscribers leave no counts behind.
         let mut left = Interests::default();

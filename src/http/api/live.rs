@@ -20,7 +20,7 @@ use utoipa::{
 };
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     delivery::live::{self, Interest, Overtaking, Rendering},
     http::{
         api::{
@@ -378,7 +378,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
         return Ok(response.finish());
     }
     if api.ending.is_cancelled() {
-        return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
+        return Err(Error::Stopping);
     }
     let mut subscription = live::subscribe(&api.instance.live, &board, &selector, interest, network, &RENDERING)?;
     subscription.first().await?;

@@ -12,7 +12,7 @@ use crate::{
     telemetry::RECORDER,
 };
 
-/// Renders all metrics in the text format of Prometheus. [`Error::Unavailable`] while PostgreSQL
+/// Renders all metrics in the text format of Prometheus. [`Error::Outage`] while PostgreSQL
 /// does not respond.
 pub async fn render(instance: &Instance) -> Result<String> {
     let handle = RECORDER.get().ok_or_else(|| Error::Internal("this process has no metrics recorder".to_owned()))?;

@@ -316,8 +316,8 @@ pub(crate) async fn write_many(
 
 /// Writes the valid events board by board, concurrently, and returns a result for each event.
 ///
-/// If a board cannot be written, all its events are refused. Returns [`Error::Unavailable`] if all
-/// events are valid but no board can be written now, all for the same reason.
+/// If a board cannot be written, all its events are refused. Returns the error if all events
+/// are valid but no board can be written now, all for the same reason.
 async fn write_boards(
     instance: &Instance,
     request: &HttpRequest,
@@ -352,8 +352,8 @@ async fn write_boards(
     let written: Vec<_> = stream::iter(writes).buffer_unordered(BOARDS_AT_ONCE).collect().await;
     // Different errors stay with their events: after one of them, a retry may be safe, after another not.
     if !is_any_invalid
-        && let Some((_, Err(error @ Error::Unavailable { .. }))) = written.first()
-        && written.iter().all(|(_, written)| written.as_ref().is_err_and(|other| other.code() == error.code()))
+        && let Some(error) = Error::of_all(written.iter().map(|(_, written)| written))
+        && error.is_temporary()
     {
         return Err(error.clone());
     }

@@ -114,7 +114,7 @@ fn password(text: &str) -> Option<String> {
 /// Returns a board that the caller may read. A public board needs no key, and a key sent for it is
 /// ignored.
 ///
-/// [`Error::Unavailable`] if the caller has no valid key for the board and the service cannot tell
+/// [`Error::Outage`] if the caller has no valid key for the board and the service cannot tell
 /// whether the board needs one.
 pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = boards::find(&api.instance.boards, slug).await?;
@@ -122,10 +122,9 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
         let is_shut = api.instance.boards.cache.requires_key_for_outage(&board);
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
         allowed.map_err(|error| match error {
-            Error::Unauthorized { .. } | Error::Forbidden(_) if is_shut => Error::unavailable(
-                Code::DatabaseUnavailable,
-                format!("the database cannot be reached now, so access to board {slug} cannot be checked"),
-            ),
+            Error::Unauthorized { .. } | Error::Forbidden(_) if is_shut => Error::Outage(format!(
+                "the database cannot be reached now, so access to board {slug} cannot be checked"
+            )),
             other => other,
         })?;
     }

@@ -324,11 +324,11 @@ async fn player(
         // Only an unknown player comes without a hint.
         Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {
             match caller::readable_profile(api, None, user).await {
-                Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
+                Err(error) if error.is_temporary() => PlayerShown::Unavailable,
                 profile => PlayerShown::NoScore { is_known: what == Resource::Score && profile.is_ok() },
             }
         }
-        Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
+        Err(error) if error.is_temporary() => PlayerShown::Unavailable,
         Err(error) => return Err(error),
     }))
 }
@@ -355,8 +355,8 @@ async fn friends_of(
 async fn progress(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Vec<Progress>> {
     let Some(user) = user.filter(|_| board.snapshots.is_some()) else { return Ok(Vec::new()) };
     match period::progress(api.instance.reads.current(), board, user, SNAPSHOTS_MAX).await {
-        Err(Error::NotFound { .. } | Error::Unavailable { .. }) => Ok(Vec::new()),
-        read => read,
+        Err(Error::NotFound { .. }) => Ok(Vec::new()),
+        read => Ok(if_known(read)?.unwrap_or_default()),
     }
 }
 
@@ -374,22 +374,22 @@ async fn before(
     let Some(snapshot) = newest.filter(|_| is_compared) else { return Ok(None) };
     let selector = PeriodSelector::Labelled(PeriodKind::Snapshot, snapshot.label.clone());
     let users: Vec<UserId> = rows.rows().iter().map(|row| row.user_id.parse()).collect::<Result<_>>()?;
-    match read::chosen(api.instance.reads.current(), board, &selector, &users).await {
-        Ok(chosen) => {
+    match if_known(read::chosen(api.instance.reads.current(), board, &selector, &users).await) {
+        Ok(Some(chosen)) => {
             let positions = chosen.rows.into_iter().map(|row| (row.user_id, row.position)).collect();
             Ok(Some(Before { snapshot: snapshot.clone(), positions }))
         }
         // The board may keep no archive of a snapshot.
-        Err(Error::NotFound { .. } | Error::Unavailable { .. }) => Ok(None),
+        Ok(None) | Err(Error::NotFound { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Returns `None` for a read that failed because the database cannot be reached.
+/// Returns `None` for a read that failed for a cause that may pass.
 fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),
-        Err(Error::Unavailable { .. }) => Ok(None),
+        Err(error) if error.is_temporary() => Ok(None),
         Err(error) => Err(error),
     }
 }

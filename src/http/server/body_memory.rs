@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use crate::{Code, Error, Result, telemetry};
+use crate::{Error, Result, telemetry};
 
 /// Memory for the bodies of all connections together.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl BodyMemory {
 }
 
 impl Reservation<'_> {
-    /// Grows the reservation to `bytes`. [`Error::Unavailable`] when too little memory is left.
+    /// Grows the reservation to `bytes`. [`Error::Overload`] when too little memory is left.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         if let Some((network, most)) = self.network {
@@ -61,10 +61,7 @@ impl Reservation<'_> {
             if *taken + more > most {
                 drop(of_networks);
                 telemetry::count_refused("bodies");
-                return Err(Error::unavailable(
-                    Code::Overloaded,
-                    "too many bodies are being received from your network already",
-                ));
+                return Err(Error::overload("too many bodies are being received from your network already"));
             }
             *taken += more;
         }
@@ -73,7 +70,7 @@ impl Reservation<'_> {
         if taken.saturating_add(more) > self.memory.bytes {
             // Dropping the reservation releases it.
             telemetry::count_refused("bodies");
-            return Err(Error::unavailable(Code::Overloaded, "too many bodies are being received already"));
+            return Err(Error::overload("too many bodies are being received already"));
         }
         Ok(())
     }

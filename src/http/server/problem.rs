@@ -89,12 +89,8 @@ fn shortened(mut text: String) -> String {
 
 /// Returns the whole seconds to wait, at least one, for an error that a retry may avoid.
 fn retry_after(error: &Error) -> Option<u64> {
-    match error {
-        Error::Unavailable { retry_after, .. } | Error::TooMany { retry_after, .. } => {
-            Some((retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).max(1))
-        }
-        _ => None,
-    }
+    let after = error.retry_after()?;
+    Some((after.as_secs() + u64::from(after.subsec_nanos() > 0)).max(1))
 }
 
 impl ResponseError for Error {
@@ -243,7 +239,7 @@ mod tests {
     #[test]
     fn retry_after_is_rounded_up_to_whole_seconds() {
         for (millis, seconds) in [(0, 1), (250, 1), (1_000, 1), (1_001, 2)] {
-            let error = Error::Unavailable {
+            let error = Error::Overload {
                 code: Code::Overloaded,
                 message: "full".into(),
                 retry_after: Duration::from_millis(millis),

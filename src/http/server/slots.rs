@@ -46,13 +46,13 @@ impl Slots {
         Arc::new(Self { kind, most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
-    /// Takes a slot. [`Error::Unavailable`] when none is left, [`Error::TooMany`] when `network`
+    /// Takes a slot. [`Error::Overload`] when none is left, [`Error::TooMany`] when `network`
     /// has its maximum.
     pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot> {
         let mut taken = self.taken();
         if taken.all >= self.most {
             let message = format!("this instance serves its maximum number of {}", self.kind);
-            return Err(Error::Unavailable { code: Code::Overloaded, message, retry_after: RETRY_AFTER });
+            return Err(Error::Overload { code: Code::Overloaded, message, retry_after: RETRY_AFTER });
         }
         if let Some(network) = network {
             let of_network = taken.of_networks.entry(network).or_default();
@@ -117,7 +117,7 @@ impl DownloadSlots {
         }
     }
 
-    /// Takes a slot. [`Error::Unavailable`] or [`Error::TooMany`] if none is free. The key is
+    /// Takes a slot. [`Error::Overload`] or [`Error::TooMany`] if none is free. The key is
     /// checked only if the open slots are taken.
     pub(crate) async fn take(&self, network: Option<IpAddr>, has_key: impl Future<Output = bool>) -> Result<Slot> {
         let taken = match self.open.take(network) {
@@ -141,7 +141,7 @@ mod tests {
         assert!(matches!(of(1), Err(Error::TooMany { .. })), "one too many for its address");
         let three = of(2);
         assert!(three.is_ok());
-        assert!(matches!(of(3), Err(Error::Unavailable { .. })), "one too many");
+        assert!(matches!(of(3), Err(Error::Overload { .. })), "one too many");
         drop(two);
         assert!(of(1).is_ok());
         drop((one, three));

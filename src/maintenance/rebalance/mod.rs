@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    Error, Result,
+    Result,
     maintenance::rebalance::balance::{Step, next_step},
     scoring::{accepted::AcceptedScores, applier},
     store::{Store, layout::CurrentRanking},
@@ -161,7 +161,7 @@ async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Move
                 Err(error) => {
                     tracing::error!(ranking_id, %error, "a layout could not be rebalanced");
                     // A ranking with damaged data is not retried; one that was unavailable is.
-                    if let Error::Unavailable { .. } = error {
+                    if error.is_temporary() {
                         waiting.insert(ranking_id, budget);
                     }
                 }

@@ -43,7 +43,7 @@ pub(super) struct Rounds {
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
         let Some(indexes) = self.indexes.clone() else {
-            return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
+            return Err(Error::Stopping);
         };
         // The turn first: a round that waits for it must not keep a connection from others.
         let _turn = self.board.turn.lock().await;
@@ -68,7 +68,7 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
             (None, Some(last)) if last.epoch == epoch => (last.batches, last.rankings),
             // Another database answered, and its snapshots happen to be equal.
             (None, _) => {
-                return Err(Error::unavailable(Code::ConcurrentChange, "the database has been replaced; retry"));
+                return Err(Error::retry(Code::ConcurrentChange, "the database has been replaced; retry"));
             }
         };
         // After a change of epoch, `apply` returns no rankings. Later rounds must not share that.
@@ -109,7 +109,7 @@ pub(super) type JointResult = Arc<HashMap<i32, Arc<RoundResult>>>;
 impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
     async fn answer(&mut self, requests: Vec<Vec<Arc<BoardIndexes>>>) -> Result<JointResult> {
         let Some(indexes) = self.indexes.clone() else {
-            return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
+            return Err(Error::Stopping);
         };
         let boards: BTreeMap<i32, Arc<BoardIndexes>> =
             requests.into_iter().flatten().map(|board| (board.board, board)).collect();

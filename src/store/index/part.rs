@@ -69,12 +69,12 @@ impl PartState {
 
 /// The error while a lane is on no server.
 pub(super) fn lane_moves() -> Error {
-    Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
+    Error::retry(Code::ConcurrentChange, "a lane is being moved to another server; retry")
 }
 
 /// The error until all servers know the new epoch.
 pub(super) fn epoch_changes() -> Error {
-    Error::unavailable(Code::ConcurrentChange, "a server of the cluster has failed over; retry")
+    Error::retry(Code::ConcurrentChange, "a server of the cluster has failed over; retry")
 }
 
 /// Returns whether a player's lane is among the lanes of a server.
@@ -115,7 +115,7 @@ mod tests {
         let round = join(vec![Some(4), None], vec![None, Some(7)])?;
         assert_eq!(round.state.map(|state| state.batches), Some(vec![4, 7]));
         let moving = join(vec![Some(4), None], vec![None, None]);
-        assert!(matches!(moving, Err(Error::Unavailable { code: Code::ConcurrentChange, .. })), "{moving:?}");
+        assert!(matches!(moving, Err(Error::Retry { code: Code::ConcurrentChange, .. })), "{moving:?}");
         Ok(())
     }
 }

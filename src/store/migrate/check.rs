@@ -19,13 +19,11 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// Fails unless the database has the schema that this program was built for.
 ///
 /// Returns [`Error::Conflict`], with what to do, when the schema is missing or another edition.
-/// Returns [`Error::Unavailable`] without a connection, [`Error::Invalid`] for a malformed URL.
+/// Returns [`Error::Outage`] without a connection, [`Error::Invalid`] for a malformed URL.
 pub async fn check_url(database_url: &str) -> Result<()> {
     let mut connection = tokio::time::timeout(CONNECT_TIMEOUT, connect(database_url)).await.unwrap_or_else(|_| {
-        Err(Error::unavailable(
-            Code::DatabaseUnavailable,
-            format!("cannot connect to PostgreSQL: no answer within {} s", CONNECT_TIMEOUT.as_secs()),
-        ))
+        let seconds = CONNECT_TIMEOUT.as_secs();
+        Err(Error::Outage(format!("cannot connect to PostgreSQL: no answer within {seconds} s")))
     })?;
     let result = check(&mut connection).await;
     connection.close().await.ok();

@@ -181,7 +181,7 @@ async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, cou
     .await
     .map_err(failed("read the servers of the lanes"))?;
     if i64::try_from(servers.iter().map(|(.., lanes)| lanes.len()).sum::<usize>()) != Ok(count) {
-        return Err(Error::unavailable(Code::ConcurrentChange, "lanes are being moved: run the command again"));
+        return Err(Error::retry(Code::ConcurrentChange, "lanes are being moved: run the command again"));
     }
     let mut workers = Vec::with_capacity(servers.len());
     for (host, port, lanes) in servers {

@@ -37,7 +37,7 @@ impl LockRetry {
 
     /// Waits before the failed step is retried, and logs the transactions that hold the lock.
     ///
-    /// Returns [`Error::Unavailable`], with the same details, after the deadline.
+    /// Returns [`Error::Retry`], with the same details, after the deadline.
     pub(super) async fn wait(&mut self, connection: &mut PgConnection) -> Result<()> {
         let before = transactions(connection).await?;
         tokio::time::sleep(PAUSE).await;
@@ -50,7 +50,7 @@ impl LockRetry {
         let tries = self.tries;
         if Instant::now() >= self.until {
             let seconds = self.within.as_secs();
-            return Err(Error::unavailable(
+            return Err(Error::retry(
                 Code::Unavailable,
                 format!(
                     "this step changed nothing: for {seconds} s other transactions have held a lock that it needs ({whose}); end them and \

@@ -106,7 +106,7 @@ impl fmt::Display for Report {
 
 /// Migrates the database that `pool` connects to, on a connection that is closed afterwards.
 ///
-/// Returns [`Error::Unavailable`] without a connection, or when other sessions held a lock for
+/// Returns [`Error::Outage`] without a connection, [`Error::Retry`] when other sessions held a lock for
 /// [`LOCK_WAIT`]. Returns [`Error::Conflict`] when the database has the schema of a development
 /// version before the baseline. Returns [`Error::Internal`], with PostgreSQL's message, when a step
 /// fails or a newer program has migrated the database.
@@ -135,7 +135,7 @@ pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) 
 
 /// Connects to the database at `url`.
 ///
-/// Returns [`Error::Invalid`] for a malformed URL, [`Error::Unavailable`] without a connection, and
+/// Returns [`Error::Invalid`] for a malformed URL, [`Error::Outage`] without a connection, and
 /// [`Error::Conflict`] when a pooler in transaction mode answers.
 async fn connect(url: &str) -> Result<PgConnection> {
     let hosts = Hosts::parse(url)?;
@@ -360,6 +360,6 @@ fn unavailable(error: sqlx::Error) -> Error {
             "database_url",
             "cannot be read: it must look like postgres://USER:PASSWORD@HOST:PORT/DATABASE",
         ),
-        error => Error::unavailable(Code::DatabaseUnavailable, format!("cannot connect to PostgreSQL: {error}")),
+        error => Error::Outage(format!("cannot connect to PostgreSQL: {error}")),
     }
 }

@@ -269,7 +269,7 @@ pub(super) async fn drop_all(connection: &mut PgConnection, files: &Files) -> Re
         drop_objects(&mut transaction, &[]).await
     };
     match dropped.await {
-        Err(Failure::Locked) => Err(Error::unavailable(
+        Err(Failure::Locked) => Err(Error::retry(
             Code::Unavailable,
             "other sessions use the functions or views: end them, and run `centile cluster init` again",
         )),

@@ -43,7 +43,7 @@ pub(super) async fn create(connection: &mut PgConnection, wait: Duration) -> Res
                     "the index of names is incomplete: transactions that began before it have not ended for {} s; end them and migrate again",
                     wait.as_secs()
                 );
-                return Err(Error::unavailable(Code::Unavailable, message));
+                return Err(Error::retry(Code::Unavailable, message));
             }
             done => done.map(drop).map_err(failed("create the index of names"))?,
         }

@@ -175,7 +175,7 @@ impl Subscriber {
         let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return Access::Unknown };
         match found {
             Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,
-            Err(Error::Unavailable { .. } | Error::Internal(_)) => Access::Unknown,
+            Err(error) if error.is_temporary() || matches!(error, Error::Internal(_)) => Access::Unknown,
             _ => Access::No,
         }
     }

@@ -1,6 +1,9 @@
 //! An unreachable database: 503, never a false success, and top lists that state their age.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use centile::dev::local::{LocalPostgres, PostgresOptions};
 use futures::future::join_all;
@@ -134,7 +137,11 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
         }
         assert!(is_stale(&site, SIDE, &known).await >= age, "the age must not decrease");
         unavailable(&site.get("/v1/boards/side/scores?limit=7").await, "a top list that is not cached");
-        let reads = READS.map(|path| async { unavailable(&site.get(path).await, path) });
+        let reads = READS.map(|path| async {
+            let answer = site.get(path).await;
+            unavailable(&answer, path);
+            assert!(!answer.text.contains("committed"), "{path}: {answer:?}");
+        });
         let site = &site;
         let event = json!({"user_id": "ada", "points": 1000});
         let list = json!([event, event]);
@@ -178,6 +185,35 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
     assert!((accepted..=sent).contains(&score("cyd")), "{accepted} of {sent} were accepted, {top}");
     let user = site.admin(Method::GET, "/v1/users/ada", Value::Null).await.is(200);
     assert_eq!(user["banned"], false);
+}
+
+/// A session ends while its statement waits for a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_write_may_have_been_committed_when_its_session_ends() {
+    const USER: &str = "/v1/users/ada";
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let pool = db.pool().await;
+    let _locked = db.hold("LOCK TABLE centile_store.users IN ACCESS EXCLUSIVE MODE").await;
+    for (method, body, is_write) in [(Method::GET, Value::Null, false), (Method::PUT, json!({"name": "Ada"}), true)] {
+        let end = async {
+            let waiting = "SELECT count(pg_terminate_backend(l.pid)) FROM pg_locks l
+                           WHERE l.relation = 'centile_store.users'::regclass AND NOT l.granted
+                             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+            loop {
+                sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let answer = tokio::select! {
+            answer = site.admin(method, USER, body) => answer,
+            _ = end => unreachable!("it ends sessions until there is an answer"),
+        };
+        unavailable(&answer, USER);
+        assert_eq!(answer.body["code"], "database_unavailable", "{answer:?}");
+        assert_eq!(answer.text.contains("may or may not have been committed"), is_write, "{answer:?}");
+    }
 }
 
 /// While an index cannot load, at most four reads of a board run by SQL. A request that arrives
