@@ -35,7 +35,7 @@ use crate::{
     model::board::PeriodKind,
     ranking::{
         batcher::{Answer, Batcher, Work},
-        index::RankKey,
+        index::key::RankKey,
         indexes::{
             board::{RoundResult, Slot},
             rounds::{JointResult, JointRounds, Rounds},

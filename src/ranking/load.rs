@@ -12,7 +12,7 @@ use tokio_util::context::TokioContext;
 use crate::{
     Code, Error, Result,
     ranking::{
-        index::{RankIndex, RankKey},
+        index::{RankIndex, key::RankKey},
         indexes::{Indexes, Loaded},
     },
     store::{

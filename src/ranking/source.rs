@@ -24,7 +24,7 @@ use crate::{
     },
     ranking::{
         Rankings,
-        index::RankKey,
+        index::key::RankKey,
         indexes::{Access, IndexView, Loaded, key_of},
         period::{self, Resolved},
     },

@@ -17,7 +17,7 @@ use crate::{
     model::rank::AnsweredBy,
     ranking::{
         batcher::Batcher,
-        index::{RankIndex, RankKey},
+        index::{RankIndex, key::RankKey},
         indexes::{IndexStatus, Indexes, memory::EXPECTED_BYTES},
     },
     store::{
