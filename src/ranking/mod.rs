@@ -9,8 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod frozen;
 pub(crate) mod index;
-mod indexes;
-mod load;
+pub(crate) mod indexes;
 pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod metadata;
@@ -24,7 +23,6 @@ mod sql;
 pub(crate) mod top;
 mod users;
 
-pub(crate) use indexes::{IndexStatus, Indexes};
 pub(crate) use source::{RankSource, rank_changes};
 
 use std::{
@@ -37,7 +35,8 @@ use crate::{
     background::{Background, UPKEEP_EVERY},
     cache::{Cache, CacheKey},
     ranking::{
-        acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
+        acknowledged::Acknowledged, counts::CountsCache, indexes::Indexes, overview::Overviews, period::PeriodCache,
+        top::TopCache,
     },
     store::{Store, period::RankingRef},
 };

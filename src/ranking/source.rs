@@ -25,7 +25,7 @@ use crate::{
     ranking::{
         Rankings,
         index::key::RankKey,
-        indexes::{Access, IndexView, Loaded, key_of},
+        indexes::{Access, IndexView, board::Loaded, key_of},
         period::{self, Resolved},
     },
     rules::{Standing, reached_at},

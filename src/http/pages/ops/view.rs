@@ -20,7 +20,7 @@ use crate::{
         outbox::Message,
         presentation::ScoreFormat,
     },
-    ranking::IndexStatus,
+    ranking::indexes::status::IndexStatus,
     store::{cluster::Server, upkeep::StoredLimits},
     telemetry::recent::Minute,
 };
