@@ -23,10 +23,10 @@ use crate::{
         user::UserId,
     },
     ranking::{
-        Rankings,
         index::key::RankKey,
         indexes::{Access, IndexView, board::Loaded, key_of},
         period::{self, Resolved},
+        rankings::Rankings,
     },
     rules::{Standing, reached_at},
     store::{

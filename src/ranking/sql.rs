@@ -4,7 +4,11 @@
 use crate::{
     Error, Result,
     model::rank::Row,
-    ranking::source::{LiveState, RankSource},
+    ranking::{
+        counts,
+        rankings::Rankings,
+        source::{LiveState, RankSource},
+    },
     store::{
         period::{PeriodSource, RankingRef},
         rank::{BucketStanding, State, StoredPlayer, StoredStanding},
@@ -20,7 +24,7 @@ pub(super) async fn standing(
     around: i32,
 ) -> Result<(State, StoredStanding)> {
     let RankSource { rankings, resolved, .. } = source;
-    let known = rankings.counts.known(rankings, ranking).await?;
+    let known = counts::known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
     if found.is_behind {
@@ -30,7 +34,7 @@ pub(super) async fn standing(
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
-            rankings.counts.learn(rankings, ranking, found.counts_version, counts)
+            counts::learn(rankings, ranking, found.counts_version, counts)
         }
         (None, Some(known)) if known.version == found.counts_version => {
             telemetry::count_read("counts", ReadSource::Here);

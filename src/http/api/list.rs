@@ -33,7 +33,7 @@ use crate::{
         rank::{Chosen, LocalPage, LocalStart, Page, PageStart, Row, Tiering},
         user::UserId,
     },
-    ranking::{Rankings, local, metadata, period, read},
+    ranking::{local, metadata, period, rankings::Rankings, read},
 };
 
 /// Maximum rows of a page.

@@ -18,7 +18,8 @@ use crate::{
         rank::Page,
     },
     ranking::{
-        Rankings, metadata,
+        metadata,
+        rankings::Rankings,
         top::{self, Top},
     },
 };

@@ -19,7 +19,7 @@ use crate::{
     },
     instance::Instance,
     model::board::{BoardSlug, Reading},
-    ranking::Rankings,
+    ranking::rankings::Rankings,
 };
 
 /// Settings of the HTTP layer.
