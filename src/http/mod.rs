@@ -18,7 +18,7 @@ pub(crate) mod pages;
 
 pub use api::openapi::openapi;
 pub use server::{
-    Settings, access_log::LogRequests, address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate,
+    Settings, access_log::LogRequests, address::TrustedProxy, origin::Origin, rate::Rate, tls::Certificate,
 };
 
 pub(crate) use api::top::render as render_top;

@@ -366,7 +366,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let interest = Interest { limit, users: chosen_ids(&query.user_id)?, metadata: query.metadata };
     let board = caller::readable(&api, &request, &path.board).await?;
-    let network = address::of(&api, &request).map(address::network);
+    let network = address::of(&api.settings.trusted_proxies, &request).map(address::network);
     let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;
     period::resolve(api.instance.reads.current(), &board, &selector).await?;
     let mut response = HttpResponse::Ok();

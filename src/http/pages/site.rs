@@ -34,7 +34,7 @@ use crate::{
             table::Before,
             text,
         },
-        server::{Api, cors::Origin, endpoint::Endpoint, problem::Problem},
+        server::{Api, endpoint::Endpoint, origin::Origin, problem::Problem},
     },
     model::{
         board::{Board, BoardSlug, PeriodKind},
