@@ -52,8 +52,8 @@ use crate::{
     Error, Resource, Result,
     http::{
         api::{
-            board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, period,
-            progress, quarantine, season, standing, standings, submit, tier, transactions, user,
+            board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, openapi,
+            period, progress, quarantine, season, standing, standings, submit, tier, transactions, user,
         },
         pages::{embed, ops, site},
         server::{
@@ -137,7 +137,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/healthz").get(health::alive),
         Endpoint::new("/readyz").get(health::ready_to_serve),
         Endpoint::new("/metrics").get(health::metrics),
-        Endpoint::new("/openapi.json").get(docs::document),
+        Endpoint::new("/openapi.json").get(openapi::document),
     ]
 }
 
