@@ -143,7 +143,7 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Registers every path, and the 404 response for all others.
 fn routes(config: &mut web::ServiceConfig) {
-    let is_page = fn_guard(|context| site::is_page(context.head().uri.path()));
+    let is_page = fn_guard(|context| pages::problem::is_page(context.head().uri.path()));
     let pages = web::scope("").guard(is_page).configure(|config| {
         register(config, site::endpoints().into_iter().chain(ops::endpoints()).chain(embed::endpoints()));
     });
@@ -152,7 +152,7 @@ fn routes(config: &mut web::ServiceConfig) {
         register(config, endpoints().into_iter().chain(docs::endpoints()).chain(ops::redirects()).chain(assets));
     });
     config
-        .service(pages.wrap(from_fn(auth::rate::limit)).wrap(from_fn(site::explain)))
+        .service(pages.wrap(from_fn(auth::rate::limit)).wrap(from_fn(pages::problem::explain)))
         .service(api.wrap(from_fn(auth::rate::limit)));
 }
 
