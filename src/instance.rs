@@ -21,7 +21,7 @@ use crate::{
         encryption::MasterKeys,
         settings::{ReplicaSettings, Settings},
     },
-    ranking::{Rankings, reads::Reads},
+    ranking::{rankings::Rankings, reads::Reads},
     scoring::{accepted::AcceptedScores, applier, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},
     store::Store,

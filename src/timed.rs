@@ -11,7 +11,7 @@ use crate::{
     },
     ranking::{
         cursor::Cursor,
-        index::{Builder, RankIndex, RankKey},
+        index::{Builder, RankIndex, key::RankKey},
     },
     scoring,
     store::rank::StoredKey,

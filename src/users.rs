@@ -10,7 +10,7 @@ use crate::{
         segment::check_value,
         user::{Profile, User, UserId, check_text},
     },
-    ranking::Rankings,
+    ranking::rankings::Rankings,
     store::{Store, user::PendingMove},
 };
 

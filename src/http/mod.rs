@@ -18,7 +18,7 @@ pub(crate) mod pages;
 
 pub use api::openapi::openapi;
 pub use server::{
-    Settings, access_log::LogRequests, address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate,
+    Settings, access_log::LogRequests, address::TrustedProxy, origin::Origin, rate::Rate, tls::Certificate,
 };
 
 pub(crate) use api::top::render as render_top;
@@ -52,8 +52,8 @@ use crate::{
     Error, Resource, Result,
     http::{
         api::{
-            board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, period,
-            progress, quarantine, season, standing, standings, submit, tier, transactions, user,
+            board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, openapi,
+            period, progress, quarantine, season, standing, standings, submit, tier, transactions, user,
         },
         pages::{embed, ops, site},
         server::{
@@ -137,13 +137,13 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/healthz").get(health::alive),
         Endpoint::new("/readyz").get(health::ready_to_serve),
         Endpoint::new("/metrics").get(health::metrics),
-        Endpoint::new("/openapi.json").get(docs::document),
+        Endpoint::new("/openapi.json").get(openapi::document),
     ]
 }
 
 /// Registers every path, and the 404 response for all others.
 fn routes(config: &mut web::ServiceConfig) {
-    let is_page = fn_guard(|context| site::is_page(context.head().uri.path()));
+    let is_page = fn_guard(|context| pages::problem::is_page(context.head().uri.path()));
     let pages = web::scope("").guard(is_page).configure(|config| {
         register(config, site::endpoints().into_iter().chain(ops::endpoints()).chain(embed::endpoints()));
     });
@@ -152,7 +152,7 @@ fn routes(config: &mut web::ServiceConfig) {
         register(config, endpoints().into_iter().chain(docs::endpoints()).chain(ops::redirects()).chain(assets));
     });
     config
-        .service(pages.wrap(from_fn(auth::rate::limit)).wrap(from_fn(site::explain)))
+        .service(pages.wrap(from_fn(auth::rate::limit)).wrap(from_fn(pages::problem::explain)))
         .service(api.wrap(from_fn(auth::rate::limit)));
 }
 

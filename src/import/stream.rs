@@ -23,7 +23,7 @@ use crate::{
         user::{UserId, check_text},
     },
     queue::{Consumer, Field, Message, keep_trying},
-    ranking::Rankings,
+    ranking::rankings::Rankings,
     scoring::{self, write::Answer, writer::Writers},
 };
 

@@ -23,7 +23,7 @@ use crate::{
         closing::{self, Outcome},
         combining,
     },
-    ranking::Rankings,
+    ranking::rankings::Rankings,
     scoring::accepted::AcceptedScores,
     store::Store,
     users,

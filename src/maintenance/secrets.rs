@@ -4,8 +4,7 @@ use crate::{
     Code, Error, Result,
     access::key,
     model::{
-        encryption::{MasterKeys, is_example},
-        secret::StoredSecret,
+        encryption::{MasterKeys, StoredSecret, is_example},
         webhook,
     },
     store::Store,

@@ -115,6 +115,39 @@ impl MasterKeys {
     }
 }
 
+/// A secret as stored: encrypted, or in clear text if no master key was set.
+pub(crate) struct StoredSecret {
+    /// The stored bytes.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) encrypted: bool,
+}
+
+impl fmt::Debug for StoredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoredSecret")
+    }
+}
+
+impl StoredSecret {
+    /// Encrypts a secret for `purpose` if a master key is set.
+    pub(crate) fn new(secret: &[u8], purpose: &str, keys: Option<&MasterKeys>) -> Result<Self> {
+        Ok(match keys {
+            Some(keys) => Self { bytes: keys.encrypt(purpose, secret)?, encrypted: true },
+            None => Self { bytes: secret.to_vec(), encrypted: false },
+        })
+    }
+
+    /// Returns the secret itself. [`Error::Internal`] if it is encrypted and none of `keys`
+    /// decrypts it.
+    pub(crate) fn decrypt(&self, purpose: &str, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
+        match keys {
+            _ if !self.encrypted => Ok(self.bytes.clone()),
+            Some(keys) => keys.decrypt(purpose, &self.bytes),
+            None => Err(Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))),
+        }
+    }
+}
+
 /// Returns whether a secret looks like an example from documentation: few different bytes, or bytes
 /// at a constant distance. Random secrets practically never look like that.
 pub(crate) fn is_example(secret: &[u8]) -> bool {
@@ -124,14 +157,6 @@ pub(crate) fn is_example(secret: &[u8]) -> bool {
     let mut steps = secret.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
     let step = steps.next();
     different.len() * 2 < secret.len() || steps.all(|other| Some(other) == step)
-}
-
-/// Decrypts a secret as [`MasterKeys::decrypt`] does. [`Error::Internal`] without master keys.
-pub(crate) fn decrypt(keys: Option<&MasterKeys>, purpose: &str, encrypted: &[u8]) -> Result<Vec<u8>> {
-    match keys {
-        Some(keys) => keys.decrypt(purpose, encrypted),
-        None => Err(Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))),
-    }
 }
 
 #[cfg(test)]

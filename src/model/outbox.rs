@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{board::BoardSlug, secret::StoredSecret};
+use crate::model::{board::BoardSlug, encryption::StoredSecret};
 
 /// A webhook message.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

@@ -11,9 +11,9 @@ use sha2::Sha256;
 use crate::{
     Error, Result,
     model::{
-        encryption::MasterKeys,
+        encryption::{MasterKeys, StoredSecret},
         key::hex,
-        secret::{self, StoredSecret},
+        secret,
     },
 };
 

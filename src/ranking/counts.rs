@@ -11,70 +11,43 @@ use std::{
 use crate::{
     Result,
     cache::{Cache, CacheKey},
-    ranking::Rankings,
+    ranking::{caches::KnownCounts, rankings::Rankings},
     store::{period::RankingRef, rank::CountsVersion},
 };
 
 /// Minimum interval between writes of a ranking's counts to the shared cache.
 const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Players in each bucket of a ranking.
-#[derive(Debug)]
-pub(crate) struct KnownCounts {
-    pub(crate) version: CountsVersion,
-    /// Players of buckets 0 to 99.
-    pub(crate) counts: Vec<i64>,
-    shared_at: Instant,
+/// Returns counts of a ranking at any version from this process, or at the current version from
+/// the shared cache.
+pub(crate) async fn known(rankings: &Rankings, ranking: RankingRef) -> Result<Option<Arc<KnownCounts>>> {
+    if let Some(known) = rankings.counts.0.get(&ranking.ranking_id) {
+        return Ok(Some(known));
+    }
+    let Some(version) = rankings.primary.counts_version(ranking).await? else { return Ok(None) };
+    let Some(counts) = cached(&rankings.cache, ranking.ranking_id, &version).await else { return Ok(None) };
+    let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
+    rankings.counts.0.insert(ranking.ranking_id, Arc::clone(&known));
+    Ok(Some(known))
 }
 
-/// The newest known counts of each ranking.
-#[derive(Debug)]
-pub(crate) struct CountsCache(moka::sync::Cache<i64, Arc<KnownCounts>>);
-
-impl Default for CountsCache {
-    fn default() -> Self {
-        Self(moka::sync::Cache::new(1_000))
+/// Stores counts that a statement returned, here and in the shared cache.
+pub(crate) fn learn(
+    rankings: &Rankings,
+    ranking: RankingRef,
+    version: CountsVersion,
+    counts: Vec<i64>,
+) -> Arc<KnownCounts> {
+    let before = rankings.counts.0.get(&ranking.ranking_id).map(|known| known.shared_at);
+    let shared_at = before.filter(|at| at.elapsed() < SHARE_INTERVAL);
+    let known = Arc::new(KnownCounts { version, counts, shared_at: shared_at.unwrap_or_else(Instant::now) });
+    rankings.counts.0.insert(ranking.ranking_id, Arc::clone(&known));
+    if shared_at.is_none()
+        && let Ok(bytes) = serde_json::to_vec(&known.counts)
+    {
+        rankings.share(key(ranking.ranking_id, &known.version), bytes);
     }
-}
-
-impl CountsCache {
-    /// Returns counts of a ranking at any version from this process, or at the current version from
-    /// the shared cache.
-    pub(crate) async fn known(&self, rankings: &Rankings, ranking: RankingRef) -> Result<Option<Arc<KnownCounts>>> {
-        if let Some(known) = self.0.get(&ranking.ranking_id) {
-            return Ok(Some(known));
-        }
-        let Some(version) = rankings.primary.counts_version(ranking).await? else { return Ok(None) };
-        let Some(counts) = cached(&rankings.cache, ranking.ranking_id, &version).await else { return Ok(None) };
-        let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
-        self.0.insert(ranking.ranking_id, Arc::clone(&known));
-        Ok(Some(known))
-    }
-
-    /// Stores counts that a statement returned, here and in the shared cache.
-    pub(crate) fn learn(
-        &self,
-        rankings: &Rankings,
-        ranking: RankingRef,
-        version: CountsVersion,
-        counts: Vec<i64>,
-    ) -> Arc<KnownCounts> {
-        let before = self.0.get(&ranking.ranking_id).map(|known| known.shared_at);
-        let shared_at = before.filter(|at| at.elapsed() < SHARE_INTERVAL);
-        let known = Arc::new(KnownCounts { version, counts, shared_at: shared_at.unwrap_or_else(Instant::now) });
-        self.0.insert(ranking.ranking_id, Arc::clone(&known));
-        if shared_at.is_none()
-            && let Ok(bytes) = serde_json::to_vec(&known.counts)
-        {
-            rankings.share(key(ranking.ranking_id, &known.version), bytes);
-        }
-        known
-    }
-
-    /// Drops the counts of a ranking.
-    pub(crate) fn forget(&self, ranking: RankingRef) {
-        self.0.invalidate(&ranking.ranking_id);
-    }
+    known
 }
 
 /// Returns the counts of a version from the shared cache. Ignores values that are not bucket

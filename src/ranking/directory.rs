@@ -8,7 +8,7 @@
 //! At the memory bound the directory drops its oldest chunk. So it may forget a user, and the
 //! caller then asks PostgreSQL. It never returns a profile that another `put` replaced.
 
-mod arena;
+pub(super) mod arena;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,25 +16,12 @@ mod tests;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::ranking::directory::{
-    arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, Record, header, units},
+    arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, Profile, Record, header, units},
     table::AddressTable,
 };
 
 /// Memory of a user with short texts. A reservation covers no more users than fit at this size.
 const EXPECTED_USER_BYTES: usize = 40;
-
-/// The public data of one user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile<'a> {
-    /// Internal id.
-    pub user_id: u32,
-    /// The caller's own id, 1 to 128 bytes.
-    pub external_id: &'a str,
-    /// Name shown in lists, 1 to 128 bytes.
-    pub name: &'a str,
-    /// Avatar, at most 1,024 bytes.
-    pub avatar: Option<&'a str>,
-}
 
 /// A bounded map between external ids, internal ids and profiles.
 #[derive(Debug)]

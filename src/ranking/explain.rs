@@ -3,7 +3,7 @@
 use crate::{
     Result,
     model::{board::BoardSlug, explain::Step, period::PeriodSelector, user::UserId},
-    ranking::Rankings,
+    ranking::rankings::Rankings,
 };
 
 /// Returns the steps that compute a player's rank, in order, from one snapshot.

@@ -16,7 +16,7 @@ use crate::{
         rank::Header,
         tier::{Tier, Tiers},
     },
-    ranking::{Rankings, read},
+    ranking::{rankings::Rankings, read},
     store::{export::Snapshot, score::ShownEntry},
 };
 

@@ -6,56 +6,16 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::{
     Error, Result,
     cache::CacheKey,
-    ranking::{Rankings, top::NAMES_TTL},
+    ranking::{caches::Frozen, rankings::Rankings},
     store::{
         period::{ArchiveRef, ResolvedPeriod},
-        rank::{State, StoredRow},
+        rank::State,
     },
     telemetry::{self, ReadSource},
 };
-
-/// Approximate bytes of frozen tops that this process keeps.
-const CAPACITY_BYTES: u64 = 64 << 20;
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Frozen {
-    pub(crate) players: u64,
-    /// The first of them, best first.
-    pub(crate) rows: Vec<StoredRow>,
-}
-
-impl Frozen {
-    /// Returns the first `limit` players, or all if there are fewer. `None` if the frozen top is
-    /// too short.
-    pub(crate) fn first(&self, limit: u32) -> Option<&[StoredRow]> {
-        let wanted = usize::try_from(u64::from(limit).min(self.players)).ok()?;
-        self.rows.get(..wanted)
-    }
-}
-
-/// The frozen tops of this process.
-#[derive(Debug)]
-pub(crate) struct FrozenCache(moka::sync::Cache<CacheKey, Arc<Frozen>>);
-
-impl Default for FrozenCache {
-    fn default() -> Self {
-        // About 256 bytes per row, texts included.
-        let bytes =
-            |_: &CacheKey, frozen: &Arc<Frozen>| u32::try_from(256 * (frozen.rows.len() + 1)).unwrap_or(u32::MAX);
-        Self(moka::sync::Cache::builder().weigher(bytes).max_capacity(CAPACITY_BYTES).time_to_live(NAMES_TTL).build())
-    }
-}
-
-impl FrozenCache {
-    pub(crate) fn forget_all(&self) {
-        self.0.invalidate_all();
-    }
-}
 
 /// Returns the frozen top of an archive in a state just read.
 ///

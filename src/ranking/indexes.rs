@@ -4,12 +4,11 @@
 //! to the state that the database has reached. It also checks which rankings are current. So an
 //! answer is as fresh as that of a separate SQL statement.
 
-mod board;
+pub(super) mod board;
+mod load;
 mod memory;
 mod rounds;
-
-pub(super) use board::BoardIndexes;
-pub(crate) use board::Loaded;
+pub(crate) mod status;
 
 use std::{
     collections::HashMap,
@@ -25,22 +24,14 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Code, Error, Result,
-    model::board::PeriodKind,
     ranking::{
-        batcher::{Answer, Batcher, Work},
-        index::RankKey,
-        indexes::{
-            board::{RoundResult, Slot},
-            rounds::{JointResult, JointRounds, Rounds},
-        },
-        load,
+        batcher::{Batcher, Work},
+        index::key::RankKey,
+        indexes::board::{BoardIndexes, JointResult, Loaded, RoundResult, Slot},
         users::Users,
     },
     store::{
@@ -72,9 +63,9 @@ const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 /// The indexes of this instance.
 #[derive(Debug)]
 pub(crate) struct Indexes {
-    pub(super) store: Store,
+    store: Store,
     primary: Store,
-    pub(super) users: Users,
+    users: Users,
     /// Bytes that indexes and directory may take.
     memory: u64,
     /// Whether SQL answers everything, and no index is in memory.
@@ -82,7 +73,7 @@ pub(crate) struct Indexes {
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
     joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
     /// One index loads at a time.
-    pub(super) loading: Arc<Semaphore>,
+    loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
     reserved: AtomicU64,
     /// Serializes changes of the memory bounds.
@@ -94,7 +85,7 @@ pub(crate) struct Indexes {
     /// The thread that runs rounds. One thread costs fewer wake-ups than several that share the
     /// work.
     thread: Option<Runtime>,
-    pub(super) runtime: Handle,
+    runtime: Handle,
 }
 
 /// Applies the batches of a board.
@@ -133,39 +124,6 @@ pub(crate) struct IndexView {
     board: Arc<BoardIndexes>,
     ranking_id: i64,
     round: Arc<RoundResult>,
-}
-
-/// Status of an index, for `/metrics` and `/ops`.
-#[derive(Debug, Clone)]
-pub(crate) struct IndexStatus {
-    /// Board and period, and the attribute of segments.
-    pub(crate) name: Arc<str>,
-    pub(crate) players: u64,
-    /// Bytes that it takes or, if refused, needs.
-    pub(crate) bytes: u64,
-    /// Time since the last round; `None` for an index that was refused for its size.
-    pub(crate) age: Option<Duration>,
-}
-
-impl IndexStatus {
-    /// Leaves out the value of a segment: `arena/week:2026-11-23@country`.
-    fn by_attribute(mut self) -> Self {
-        if let Some((period, segment)) = self.name.split_once('@') {
-            self.name = format!("{period}@{}", segment.split(':').next().unwrap_or_default()).into();
-        }
-        self
-    }
-
-    /// Adds another index of the same name and kind. Returns whether it is one.
-    fn take(&mut self, other: &Self) -> bool {
-        let is_same = self.name == other.name && self.age.is_some() == other.age.is_some();
-        if is_same {
-            self.players += other.players;
-            self.bytes += other.bytes;
-            self.age = self.age.max(other.age);
-        }
-        is_same
-    }
 }
 
 impl Indexes {
@@ -321,8 +279,7 @@ impl Indexes {
         if boards.is_empty() {
             return wanted.iter().map(|_| None).collect();
         }
-        let round = self.joint_rounds.ask(boards, || JointRounds { indexes: self.itself.upgrade() });
-        let ends = match timeout(ROUND_TIMEOUT, round).await {
+        let ends = match timeout(ROUND_TIMEOUT, self.request_joint_round(boards)).await {
             Ok(Some(Ok(ends))) => ends,
             _ => JointResult::default(),
         };
@@ -372,11 +329,6 @@ impl Indexes {
             && resolved.valid_until.is_none_or(|until| end.read_at < until)
             && end.rankings.iter().any(is_current);
         is_valid.then(|| IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end })
-    }
-
-    /// Requests a round that begins after this call.
-    fn request_round(&self, board: &Arc<BoardIndexes>) -> Answer<Result<Arc<RoundResult>>> {
-        board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board) })
     }
 
     /// Returns access to SQL, with a permit unless the read is shared.
@@ -478,111 +430,20 @@ impl Indexes {
         self.boards.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to load the current rankings of a board.
-    pub(crate) async fn load_board(&self, slug: &str, board_id: i32) -> Result<()> {
-        if self.memory == 0 || self.is_paused() {
-            return Ok(());
-        }
-        let board = self.board(board_id);
-        for named in self.store.indexable_rankings(board_id).await? {
-            let name = format!("{slug}/{}", named.kind.period_name(&named.label));
-            self.start_load(&board, named.ranking, name.into());
-        }
-        Ok(())
-    }
-
-    /// Starts to load the next rolling window of each length whose current window is in memory. It is
-    /// read from the moment when it becomes current.
-    async fn load_next_windows(&self) -> Result<()> {
-        let boards: Vec<_> = self.boards().values().cloned().collect();
-        for board in boards {
-            let windows: HashMap<String, String> = board.rankings().values().filter_map(window_of).collect();
-            if windows.is_empty() {
-                continue;
-            }
-            for named in self.store.indexable_rankings(board.board).await? {
-                let slug = named.label.split('-').next().and_then(|length| windows.get(length));
-                if let (PeriodKind::Rolling, Some(slug)) = (named.kind, slug) {
-                    self.start_load(&board, named.ranking, format!("{slug}/rolling:{}", named.label).into());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether an index is being loaded.
-    pub(crate) fn is_loading(&self) -> bool {
-        self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, Slot::Loading)))
-    }
-
-    fn start_load(&self, board: &Arc<BoardIndexes>, ranking: RankingRef, name: Arc<str>) {
-        {
-            let mut rankings = board.rankings_mut();
-            match rankings.get(&ranking.ranking_id) {
-                Some(Slot::Loading | Slot::Ready(_)) => return,
-                Some(Slot::Refused { until, .. }) if Instant::now() < *until => return,
-                _ => rankings.insert(ranking.ranking_id, Slot::Loading),
-            };
-        }
-        let Some(indexes) = self.itself.upgrade() else { return };
-        tracing::info!(index = %name, "rank index loading");
-        let board = Arc::clone(board);
-        self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(async move {
-            let (of, own_name) = (Arc::clone(&indexes), Arc::clone(&name));
-            let loading = tokio::spawn(async move { load::load(&of, ranking, &own_name).await });
-            let loaded =
-                AbortOnDropHandle::new(loading).await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())));
-            // Keep the permit and its reservation until `put` has stored the index.
-            let (loaded, _load_permit) =
-                loaded.map_or_else(|error| (Err(error), None), |(loaded, load_permit)| (Ok(loaded), Some(load_permit)));
-            board.put(ranking.ranking_id, loaded, name);
-            if indexes.is_paused() {
-                indexes.pause();
-            }
-        }));
-    }
-
     /// Returns the time since a result of [`Self::millis`].
     fn since(&self, moment: &AtomicU64) -> Duration {
         Duration::from_millis(self.millis().saturating_sub(moment.load(Ordering::Relaxed)))
     }
 
     /// Returns the milliseconds since the start of the instance.
-    pub(super) fn millis(&self) -> u64 {
+    fn millis(&self) -> u64 {
         u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// Returns the status of each index, loaded or refused for its size, and the bytes and users of
-    /// the directory. The segments of a period by one attribute are together, because there may be
-    /// many, and their values are not for everybody.
-    pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
-        let mut all = Vec::new();
-        for board in self.boards().values() {
-            all.extend(board.rankings().values().filter_map(|slot| slot.status(self)).map(IndexStatus::by_attribute));
-        }
-        all.sort_by(|a, b| a.name.cmp(&b.name).then(a.age.is_some().cmp(&b.age.is_some())));
-        all.dedup_by(|status, kept| kept.take(status));
-        (all, self.users.size())
-    }
-
-    /// Returns the bytes that indexes and directory take.
-    pub(crate) fn used_bytes(&self) -> u64 {
-        let (indexes, (directory_bytes, _)) = self.status();
-        let loaded = indexes.iter().filter(|index| index.age.is_some()).map(|index| index.bytes);
-        loaded.sum::<u64>() + directory_bytes as u64
     }
 
     /// Returns the bytes that indexes and directory may take.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
-}
-
-/// Returns length and slug of a rolling window in memory.
-fn window_of(slot: &Slot) -> Option<(String, String)> {
-    let Slot::Ready(loaded) = slot else { return None };
-    let (slug, label) = loaded.name.split_once("/rolling:")?;
-    Some((label.split('-').next()?.to_owned(), slug.to_owned()))
 }
 
 impl Drop for Indexes {

@@ -13,7 +13,7 @@ use crate::{
         period::PeriodSelector,
         rank::{Header, LocalPage, LocalStart, PageStart},
     },
-    ranking::{Rankings, cursor::Cursor, read::no_entry, source},
+    ranking::{cursor::Cursor, rankings::Rankings, read::no_entry, source},
     store::rank::{Group, LocalPart, LocalRows},
 };
 

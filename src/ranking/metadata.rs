@@ -11,7 +11,7 @@ use crate::{
         period::PeriodState,
         rank::{Header, Row},
     },
-    ranking::Rankings,
+    ranking::rankings::Rankings,
     store::score::ShownEntry,
 };
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod acknowledged;
 mod batcher;
+mod caches;
 pub(crate) mod counts;
 pub(crate) mod cursor;
 mod directory;
@@ -9,13 +10,13 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod frozen;
 pub(crate) mod index;
-mod indexes;
-mod load;
+pub(crate) mod indexes;
 pub(crate) mod local;
 pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod overview;
 pub(crate) mod period;
+pub(crate) mod rankings;
 pub(crate) mod read;
 pub(crate) mod reads;
 pub(crate) mod search;
@@ -23,102 +24,3 @@ pub(crate) mod source;
 mod sql;
 pub(crate) mod top;
 mod users;
-
-pub(crate) use indexes::{IndexStatus, Indexes};
-pub(crate) use source::{RankSource, rank_changes};
-
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-
-use crate::{
-    Error, Result,
-    background::{Background, UPKEEP_EVERY},
-    cache::{Cache, CacheKey},
-    ranking::{
-        acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
-    },
-    store::{Store, period::RankingRef},
-};
-
-/// Connections, indexes and caches that all reads of an instance share.
-#[derive(Debug)]
-pub struct Rankings {
-    pub(crate) store: Store,
-    /// The primary, which answers by SQL: a replica cannot apply batches.
-    pub(crate) primary: Store,
-    pub(crate) cache: Cache,
-    pub(crate) indexes: Arc<Indexes>,
-    pub(crate) acknowledged: Arc<Acknowledged>,
-    periods: PeriodCache,
-    counts: CountsCache,
-    overviews: Overviews,
-    tops: TopCache,
-    background: Background,
-}
-
-impl Rankings {
-    /// Creates empty caches.
-    ///
-    /// Rank indexes and the user directory may take `index_memory` bytes; 0 turns them off.
-    /// `timeout` limits the wait for another caller's read.
-    pub(crate) fn new(
-        store: Store,
-        primary: Store,
-        cache: Cache,
-        index_memory: u64,
-        timeout: Duration,
-        background: &Background,
-    ) -> Self {
-        let indexes =
-            Indexes::new(store.clone(), primary.clone(), index_memory, &background.tasks, &background.stopping);
-        if index_memory > 0 {
-            background.spawn(Arc::clone(&indexes).maintain());
-        }
-        let acknowledged: Arc<Acknowledged> = Arc::default();
-        let idle = Arc::clone(&acknowledged);
-        background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
-        Self {
-            store,
-            primary,
-            cache,
-            indexes,
-            acknowledged,
-            periods: PeriodCache::default(),
-            counts: CountsCache::default(),
-            overviews: Overviews::new(timeout),
-            tops: TopCache::new(timeout),
-            background: background.clone(),
-        }
-    }
-
-    /// Puts a value into the shared cache in the background, so that no request waits for Redis.
-    fn share(&self, key: CacheKey, value: Vec<u8>) {
-        let cache = self.cache.clone();
-        self.background.spawn(async move { cache.put(&key, &value).await });
-    }
-
-    /// Returns the connections for a statement about a ranking, once all batches that were committed
-    /// before this call are applied.
-    async fn applied(&self, ranking: RankingRef) -> Result<&Store> {
-        if ranking.has_bucket_rows {
-            self.indexes.apply(ranking.board).await?;
-        }
-        Ok(&self.primary)
-    }
-
-    /// After a write: treats all batches of a board so far as acknowledged by this instance.
-    pub(crate) async fn acknowledge_all(&self, board_id: i32) -> Result<()> {
-        let batches = self.store.batches(board_id).await.map_err(Error::after_write)?;
-        for (lane, batch) in batches.into_iter().enumerate() {
-            self.acknowledged.raise(board_id, lane, batch);
-        }
-        Ok(())
-    }
-
-    /// Drops all top lists, frozen ones included, from this process.
-    pub(crate) fn forget_frozen_tops(&self) {
-        self.tops.forget_all();
-    }
-}

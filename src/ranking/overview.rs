@@ -3,45 +3,23 @@
 //! None of these contains ranks or names, so all may be some seconds old. They are cached, so that a
 //! page costs the database only its ranks.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use crate::{
     Result,
     model::{
-        board::{Board, PeriodKind},
+        board::Board,
         period::{Period, PeriodSelector},
         rank::Distribution,
     },
-    ranking::{Rankings, period, read},
-    single_flight::SingleFlightCache,
+    ranking::{period, rankings::Rankings, read},
 };
-
-const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Periods of each kind in the list.
 const PERIODS_PER_KIND: u32 = 12;
 
 /// Maximum segments in the list.
 const SEGMENTS: i64 = 1_000;
-
-/// Recent reads of this process.
-#[derive(Debug)]
-pub(crate) struct Overviews {
-    periods: SingleFlightCache<i32, Arc<[Period]>>,
-    segments: SingleFlightCache<(i32, PeriodKind, String), Arc<[String]>>,
-    distributions: SingleFlightCache<(i32, PeriodSelector), Arc<Distribution>>,
-}
-
-impl Overviews {
-    /// Creates empty caches. `timeout` limits the wait for another caller's read.
-    pub(crate) fn new(timeout: Duration) -> Self {
-        Self {
-            periods: SingleFlightCache::new(timeout, MAX_AGE),
-            segments: SingleFlightCache::new(timeout, MAX_AGE),
-            distributions: SingleFlightCache::new(timeout, MAX_AGE),
-        }
-    }
-}
 
 /// Returns the newest periods of each kind, newest first.
 pub(crate) async fn periods(rankings: &Rankings, board: &Board) -> Result<Arc<[Period]>> {

@@ -1,6 +1,6 @@
 //! Resolves selectors to periods by the database's clock, and caches the result.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     Code, Error, Resource, Result,
@@ -12,7 +12,7 @@ use crate::{
         segment::Attribute,
         user::UserId,
     },
-    ranking::Rankings,
+    ranking::rankings::Rankings,
     store::{
         period::{PeriodSource, ResolvedPeriod},
         rank::{State, StateOf, Version},
@@ -224,28 +224,4 @@ pub(crate) enum Resolved {
     Players(Arc<ResolvedPeriod>, PeriodSource),
     /// A period without scores.
     Empty(Arc<ResolvedPeriod>, State),
-}
-
-#[derive(Debug)]
-pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<ResolvedPeriod>, PeriodSource)>);
-
-impl Default for PeriodCache {
-    fn default() -> Self {
-        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_mins(1)).build())
-    }
-}
-
-impl PeriodCache {
-    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<ResolvedPeriod>, PeriodSource)> {
-        self.0.get(key)
-    }
-
-    fn keep(&self, key: (i32, PeriodSelector), resolved: Arc<ResolvedPeriod>, source: PeriodSource) {
-        self.0.insert(key, (resolved, source));
-    }
-
-    /// Drops the result of a selector.
-    pub(crate) fn forget(&self, board_id: i32, selector: &PeriodSelector) {
-        self.0.invalidate(&(board_id, selector.clone()));
-    }
 }

@@ -16,11 +16,11 @@ use crate::{
         user::UserId,
     },
     ranking::{
-        RankSource, Rankings,
         cursor::Cursor,
         indexes::{IndexView, Wanted},
         period::{self, Resolved},
-        source,
+        rankings::Rankings,
+        source::{self, RankSource},
     },
     store::{
         export::Snapshot,

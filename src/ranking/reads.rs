@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::{
     background::Background,
     model::batches::BoardBatches,
-    ranking::{Rankings, acknowledged::covers},
+    ranking::{acknowledged::covers, rankings::Rankings},
     store::Store,
 };
 

@@ -8,7 +8,7 @@ use crate::{
         rank::Chosen,
         user::{self, UserId},
     },
-    ranking::{Rankings, read},
+    ranking::{rankings::Rankings, read},
 };
 
 /// Maximum ids, and maximum names, that a search looks at: together as many players as the API

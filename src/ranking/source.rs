@@ -23,10 +23,11 @@ use crate::{
         user::UserId,
     },
     ranking::{
-        Rankings,
-        index::RankKey,
-        indexes::{Access, IndexView, Loaded, key_of},
+        index::key::RankKey,
+        indexes::{Access, IndexView, board::Loaded, key_of},
         period::{self, Resolved},
+        rankings::Rankings,
+        sql::{self, LiveState},
     },
     rules::{Standing, reached_at},
     store::{
@@ -55,16 +56,6 @@ enum Origin {
     Sql(PeriodSource, #[expect(dead_code, reason = "held until the statement ends")] Option<OwnedSemaphorePermit>),
     /// The period has no scores.
     Empty(State),
-}
-
-/// The first players and chosen players in one state.
-pub(crate) struct LiveState {
-    /// State that all rows belong to.
-    pub(crate) state: State,
-    /// The first players.
-    pub(crate) rows: Vec<Row>,
-    /// The chosen players, in the order of the request.
-    pub(crate) standings: Vec<StoredStanding>,
 }
 
 /// A player's row from an index, without the profile.
@@ -125,7 +116,7 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns the connections for a statement, once it covers all batches committed before this call.
-    pub(super) async fn store(&self, source: PeriodSource) -> Result<&'a Store> {
+    async fn store(&self, source: PeriodSource) -> Result<&'a Store> {
         match source {
             PeriodSource::Live(ranking) => self.rankings.applied(ranking).await,
             PeriodSource::Archive(_) => Ok(&self.rankings.store),
@@ -251,7 +242,7 @@ impl<'a> RankSource<'a> {
                 Ok((state, standing_of(&found, rows.collect(), user_id.as_str())?))
             }
             Origin::Sql(PeriodSource::Live(ranking), _) => {
-                crate::ranking::sql::standing(self, *ranking, user_id.as_str(), around).await
+                sql::standing(self.rankings, self.board, &self.resolved, *ranking, user_id.as_str(), around).await
             }
             Origin::Sql(PeriodSource::Archive(archive), _) => {
                 self.rankings.store.archive_standing(&self.resolved, *archive, user_id.as_str(), around).await
@@ -302,7 +293,7 @@ impl<'a> RankSource<'a> {
         match &self.origin {
             Origin::Index(view) => self.live_from(view, limit, user_ids, around).await,
             Origin::Sql(PeriodSource::Live(ranking), _) => {
-                crate::ranking::sql::live(self, *ranking, limit, user_ids, around).await
+                sql::live(self.rankings, self.board, &self.resolved, *ranking, limit, user_ids, around).await
             }
             Origin::Sql(PeriodSource::Archive(_), _) => {
                 Err(Error::Internal("an archive is not read as an open period".to_owned()))

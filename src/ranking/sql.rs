@@ -3,34 +3,45 @@
 
 use crate::{
     Error, Result,
-    model::rank::Row,
-    ranking::source::{LiveState, RankSource},
+    model::{board::Board, rank::Row},
+    ranking::{counts, rankings::Rankings},
     store::{
-        period::{PeriodSource, RankingRef},
+        period::{RankingRef, ResolvedPeriod},
         rank::{BucketStanding, State, StoredPlayer, StoredStanding},
     },
     telemetry::{self, ReadSource},
 };
 
+/// The first players and chosen players in one state.
+pub(crate) struct LiveState {
+    /// State that all rows belong to.
+    pub(crate) state: State,
+    /// The first players.
+    pub(crate) rows: Vec<Row>,
+    /// The chosen players, in the order of the request.
+    pub(crate) standings: Vec<StoredStanding>,
+}
+
 /// Returns a player with up to `around` players above and below.
 pub(super) async fn standing(
-    source: &RankSource<'_>,
+    rankings: &Rankings,
+    board: &Board,
+    resolved: &ResolvedPeriod,
     ranking: RankingRef,
     user_id: &str,
     around: i32,
 ) -> Result<(State, StoredStanding)> {
-    let RankSource { rankings, resolved, .. } = source;
-    let known = rankings.counts.known(rankings, ranking).await?;
+    let known = counts::known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
     if found.is_behind {
-        let store = source.store(PeriodSource::Live(ranking)).await?;
+        let store = rankings.applied(ranking).await?;
         found = store.standing(resolved, ranking, user_id, around, version).await?;
     }
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
-            rankings.counts.learn(rankings, ranking, found.counts_version, counts)
+            counts::learn(rankings, ranking, found.counts_version, counts)
         }
         (None, Some(known)) if known.version == found.counts_version => {
             telemetry::count_read("counts", ReadSource::Here);
@@ -43,22 +54,24 @@ pub(super) async fn standing(
         }
     };
     let state = State { players: player_count(&counts.counts), ..found.state };
-    Ok((state, standing_of(source, found.standing, &counts.counts)?))
+    Ok((state, standing_of(board, resolved, found.standing, &counts.counts)?))
 }
 
 /// Returns the first `limit` players, and chosen players with up to `around` players above and
 /// below, from one statement.
 pub(super) async fn live(
-    source: &RankSource<'_>,
+    rankings: &Rankings,
+    board: &Board,
+    resolved: &ResolvedPeriod,
     ranking: RankingRef,
     limit: u32,
     user_ids: &[String],
     around: u32,
 ) -> Result<LiveState> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
-    let store = source.store(PeriodSource::Live(ranking)).await?;
-    let found = store.live(&source.resolved, ranking, limit, user_ids, around).await?;
-    let standings = found.standings.into_iter().map(|one| standing_of(source, one, &found.counts));
+    let store = rankings.applied(ranking).await?;
+    let found = store.live(resolved, ranking, limit, user_ids, around).await?;
+    let standings = found.standings.into_iter().map(|one| standing_of(board, resolved, one, &found.counts));
     Ok(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows })
 }
 
@@ -68,7 +81,12 @@ fn player_count(counts: &[i64]) -> u64 {
 }
 
 /// Builds a player's standing from a look-up and the bucket counts of the same state.
-fn standing_of(source: &RankSource<'_>, found: BucketStanding, counts: &[i64]) -> Result<StoredStanding> {
+fn standing_of(
+    board: &Board,
+    resolved: &ResolvedPeriod,
+    found: BucketStanding,
+    counts: &[i64],
+) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
         return Ok(StoredStanding::none(user_exists));
@@ -76,8 +94,8 @@ fn standing_of(source: &RankSource<'_>, found: BucketStanding, counts: &[i64]) -
     let inconsistent = || {
         Error::Internal(format!(
             "the bucket counts of {} {} are inconsistent; run `centile verify` to find the damage",
-            source.board.slug,
-            source.resolved.period.full_name()
+            board.slug,
+            resolved.period.full_name()
         ))
     };
     let above = Above::of(&found, counts).ok_or_else(inconsistent)?;

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -22,15 +22,15 @@ use crate::{
         period::PeriodSelector,
         rank::{AnsweredBy, Page},
         segment::Segment,
-        tier::Tiers,
     },
     ranking::{
-        RankSource, Rankings,
         acknowledged::covers,
-        frozen::{self, FrozenCache},
-        read, source,
+        caches::{CachedTop, Coverage, ListKey},
+        frozen,
+        rankings::Rankings,
+        read,
+        source::{self, RankSource},
     },
-    single_flight::SingleFlight,
     store::{
         period::{ArchiveRef, PeriodSource, RankingRef},
         rank::{State, StateOf},
@@ -40,10 +40,6 @@ use crate::{
 
 /// Maximum age of a list since its state was last confirmed to be current.
 const MAX_LAG: Duration = Duration::from_millis(250);
-
-/// Lifetime of a cached list after its last refill. An erased user's name disappears from every
-/// instance within it.
-pub(crate) const NAMES_TTL: Duration = Duration::from_hours(24);
 
 /// Maximum difference between the clocks of instances and database. When an alias such as
 /// `week:previous` is about to change its period, its cached list is checked again from this time
@@ -66,30 +62,6 @@ pub struct Top {
     pub answered_by: AnsweredBy,
     /// Age of the state if PostgreSQL is unreachable; `None` for a current list.
     pub stale_for: Option<Duration>,
-}
-
-/// A list in this process.
-#[derive(Debug, Clone)]
-struct CachedTop {
-    page: Arc<Page>,
-    body: Arc<str>,
-    etag: Arc<str>,
-    coverage: Coverage,
-    answered_by: AnsweredBy,
-    /// Start of the read that last confirmed this state.
-    confirmed_at: Instant,
-}
-
-/// The scores that a list contains.
-#[derive(Debug, Clone)]
-enum Coverage {
-    /// All scores of the board up to these batches, one per lane.
-    Batches(Arc<[i64]>),
-    /// All scores of a closed period.
-    Closed {
-        /// End of the time in which the selector means this period, by the database's clock.
-        until: Option<DateTime<Utc>>,
-    },
 }
 
 impl Coverage {
@@ -116,36 +88,6 @@ struct Shared<'a> {
     #[serde(borrow)]
     etag: Cow<'a, str>,
     page: Cow<'a, Page>,
-}
-
-/// The tiers of the board are a part of the key, because the rendered bodies contain them.
-type ListKey = (i32, PeriodSelector, u32, Tiers);
-
-/// The lists of this process.
-#[derive(Debug)]
-pub(crate) struct TopCache {
-    pub(crate) frozen: FrozenCache,
-    lists: moka::sync::Cache<ListKey, CachedTop>,
-    refills: SingleFlight<ListKey, CachedTop>,
-}
-
-impl TopCache {
-    /// Creates an empty cache. A caller waits up to `timeout` for another caller's refill.
-    pub(crate) fn new(timeout: Duration) -> Self {
-        // A page takes about as much memory as its body.
-        let bytes = |_: &ListKey, kept: &CachedTop| u32::try_from(2 * kept.body.len() + 256).unwrap_or(u32::MAX);
-        Self {
-            frozen: FrozenCache::default(),
-            lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).time_to_live(NAMES_TTL).build(),
-            refills: SingleFlight::new(timeout),
-        }
-    }
-
-    /// Drops all lists and frozen tops, so that none is served during an outage either.
-    pub(crate) fn forget_all(&self) {
-        self.lists.invalidate_all();
-        self.frozen.forget_all();
-    }
 }
 
 /// Returns the first `limit` players, from the cache if possible.

@@ -16,7 +16,7 @@ use crate::{
     Code, Error, Result,
     ranking::{
         batcher::{Batcher, Work},
-        directory::{Directory, Profile},
+        directory::{Directory, arena::Profile},
     },
     store::{Store, index::StoredProfile},
 };

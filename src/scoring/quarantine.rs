@@ -7,7 +7,7 @@ use crate::{
         board::Board,
         quarantine::{QuarantinedEvent, State},
     },
-    ranking::Rankings,
+    ranking::rankings::Rankings,
     store::Store,
 };
 

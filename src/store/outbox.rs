@@ -5,8 +5,8 @@ use crate::{
     model::{
         act::Actor,
         board::BoardSlug,
+        encryption::StoredSecret,
         outbox::{Claimed, Message, MessageFilter},
-        secret::StoredSecret,
         webhook::Webhook,
     },
     store::{Store, error::written},

@@ -1,8 +1,9 @@
 //! `src/lib.rs` lists the layers from the lowest to the highest, and `src/http/mod.rs` the rooms of
-//! HTTP. No module imports from a higher one.
+//! HTTP. No module imports from a higher one. In some layers no file imports from a file that
+//! imports from it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -139,6 +140,84 @@ fn no_room_imports_from_a_higher_room() {
     assert_eq!(found("use crate::{Error, http::{pages::ops as o, server}};"), ["pages"]);
     assert_eq!(found("crate::http::api::reply::read()"), ["api"]);
     assert_eq!(found("use crate::http::serve;"), ["serve"]);
+}
+
+/// Layers whose files form no cycles.
+const ACYCLIC: [&str; 3] = ["http", "model", "ranking"];
+
+/// Files of these layers that may be parts of cycles.
+const CYCLIC_FILES: [&str; 1] = ["model/board.rs"];
+
+/// Returns whether code names a child module by a path that begins with the child.
+fn names_child(code: &str, child: &str) -> bool {
+    code.match_indices(&format!("{child}::")).any(|(at, _)| {
+        let before = &code[..at];
+        // A path in a group of imports begins before the group.
+        let is_in_group = before.rfind("use ").is_some_and(|start| {
+            let import = &before[start + "use ".len()..];
+            !import.is_empty() && !import.contains(';')
+        });
+        !is_in_group && !before.ends_with(|c: char| c.is_alphanumeric() || "_:".contains(c))
+    })
+}
+
+/// Returns the imports that form cycles, or that connect cycles. `modules` is the code of each module
+/// by its path, such as `ranking::top`.
+fn cyclic(modules: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
+    let import = |path: Vec<String>| {
+        let module = |n: usize| modules.get_key_value(&path[..n].join("::"));
+        (1..=path.len()).rev().find_map(module).map(|(name, _)| name.as_str())
+    };
+    let mut imports: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, code) in modules {
+        // The scope of a visibility is no import.
+        let code = code.replace("(in crate::", "(");
+        let mut imported: BTreeSet<&str> = paths(&code).into_iter().filter_map(import).collect();
+        let children = modules.keys().filter_map(|other| Some((other, other.strip_prefix(name)?.strip_prefix("::")?)));
+        imported.extend(children.filter(|(_, child)| names_child(&code, child)).map(|(other, _)| other.as_str()));
+        imported.remove(name.as_str());
+        imports.insert(name, imported);
+    }
+    loop {
+        let modules_before = imports.len();
+        let imported: BTreeSet<&str> = imports.values().flatten().copied().collect();
+        imports.retain(|name, _| imported.contains(name));
+        let left: BTreeSet<&str> = imports.keys().copied().collect();
+        imports.values_mut().for_each(|imported| imported.retain(|name| left.contains(name)));
+        imports.retain(|_, imported| !imported.is_empty());
+        if imports.len() == modules_before {
+            return imports;
+        }
+    }
+}
+
+#[test]
+fn no_files_import_each_other() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    ACYCLIC.iter().for_each(|layer| sources(&root.join(layer), &mut files));
+    let mut modules = BTreeMap::new();
+    for path in files {
+        let file = path.strip_prefix(&root).unwrap().to_str().unwrap();
+        let code = code(&fs::read_to_string(&path).unwrap());
+        assert!(!code.contains("super::"), "{file} imports by `super::`");
+        if !CYCLIC_FILES.contains(&file) {
+            modules.insert(file.trim_end_matches(".rs").trim_end_matches("/mod").replace('/', "::"), code);
+        }
+    }
+    assert!(modules.len() > 100);
+    let cycles = cyclic(&modules);
+    assert!(cycles.is_empty(), "{cycles:#?}");
+
+    let found = |files: [(&str, &str); 3]| {
+        let modules = files.iter().map(|(name, text)| ((*name).to_owned(), code(text))).collect();
+        cyclic(&modules).into_keys().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    let b = ("a::b", "use crate::{Error, a::Item};");
+    assert_eq!(found([("a", "use crate::c::{b::d};\npub(in crate::a::b) fn f() {}"), b, ("c", "")]), [""; 0]);
+    assert_eq!(found([("a", "pub use b::Item;"), b, ("c", "use crate::a::b;")]), ["a", "a::b"]);
+    assert_eq!(found([("a", "fn f() { b::f() }"), b, ("c", "")]), ["a", "a::b"]);
+    assert_eq!(found([("a", "use crate::c;"), b, ("c", "fn f() { crate::a::b::f() }")]), ["a", "a::b", "c"]);
 }
 
 /// Frameworks, and the only layers that may name them.

@@ -12,7 +12,12 @@ use crate::{
         rank::{Header, Row, Standing},
         segment::Segment,
     },
-    ranking::{RankSource, Rankings, frozen, metadata, read, source},
+    ranking::{
+        frozen, metadata,
+        rankings::Rankings,
+        read,
+        source::{self, RankSource},
+    },
     store::{
         period::{ArchiveRef, PeriodSource},
         rank::State,

@@ -66,7 +66,9 @@ pub(crate) async fn open_text<'a>(
     let limit = limit.min(api.settings.body_limit_bytes);
     let reservation = match CheckedKey::of(request) {
         Some(_) => api.bodies.hold(),
-        None => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
+        None => {
+            api.open_bodies.hold_for(address::of(&api.settings.trusted_proxies, request).map(address::network), limit)
+        }
     };
     read(&api.settings, limit, reservation, request, payload).await
 }

@@ -1,58 +1,28 @@
-//! `/openapi.json` and `/docs/`: the OpenAPI document and a page to try the API. Neither loads
-//! anything from another host.
+//! `/docs/`: a page to try the API. It loads nothing from another host.
 
 use std::{
     borrow::Cow,
     future::{Ready, ready},
-    sync::{Arc, LazyLock},
+    sync::Arc,
 };
 
 use actix_web::{
     HttpResponse,
-    http::header::{self, ContentEncoding, ContentType},
+    http::header::{self, ContentEncoding},
     web::{self, Bytes},
 };
 use utoipa_swagger_ui::Config;
 
-use crate::{
-    Error, Resource, Result,
-    http::{
-        api::openapi::openapi,
-        server::{endpoint::Endpoint, problem::TooManyProblem},
-    },
-};
-
-/// Path of the OpenAPI document.
-const DOCUMENT_PATH: &str = "/openapi.json";
+use crate::{Error, Resource, Result, http::server::endpoint::Endpoint};
 
 /// Content security policy of the page: its own scripts, its own images and those in its style
 /// sheets, and requests to this service.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'";
 
-/// The serialized document. Empty if it cannot be serialized; [`document`] then responds with an
-/// error.
-static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_json().unwrap_or_default());
-
 /// The documentation pages, which are not part of the API.
 pub(crate) fn endpoints() -> [Endpoint; 2] {
     [Endpoint::new("/docs").get(redirect), Endpoint::new("/docs/{file:.*}").get(page)]
-}
-
-/// Get the OpenAPI document
-#[utoipa::path(
-    get, path = "/openapi.json", operation_id = "read_openapi", tag = "operation",
-    responses((status = 200, description = "The OpenAPI document of the service.", body = Object), TooManyProblem),
-)]
-pub(crate) fn document() -> Ready<Result<HttpResponse>> {
-    ready(if DOCUMENT.is_empty() {
-        Err(Error::Internal("the OpenAPI document cannot be written as JSON".into()))
-    } else {
-        Ok(HttpResponse::Ok()
-            .insert_header(ContentType::json())
-            .insert_header((header::CACHE_CONTROL, "no-cache"))
-            .body(DOCUMENT.as_str()))
-    })
 }
 
 /// Redirects `/docs` to `/docs/`, because the page loads its files by relative URLs.
@@ -67,7 +37,7 @@ fn page(name: web::Path<String>) -> Ready<Result<HttpResponse>> {
 
 fn file(name: &str) -> Result<HttpResponse> {
     // Otherwise the page would send the document's URL to a validator on another host.
-    let config = Config::from(DOCUMENT_PATH).validator_url("none");
+    let config = Config::from("/openapi.json").validator_url("none");
     let file = utoipa_swagger_ui::serve(name, Arc::new(config))
         .map_err(|error| Error::Internal(format!("cannot render page {name:?}: {error}")))?
         .ok_or_else(|| Error::not_found(Resource::Path, format!("/docs/{name}")))?;

@@ -132,7 +132,7 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
-    let network = address::of(api, request).map(address::network);
+    let network = address::of(&api.settings.trusted_proxies, request).map(address::network);
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
     let rankings = api.reads(request).await?;
     let export = export::begin(rankings, &board, &selector, format, query.metadata).await?;

@@ -16,7 +16,7 @@ use crate::{
             body,
             path::{BoardPath, UserIdText},
             query::{self, PeriodText, SegmentText},
-            ranking::{RankingResponse, RowResponse, with_text},
+            ranking::{PageResponse, RankingResponse, RowResponse, with_text},
             reply, top,
         },
         auth::caller,
@@ -28,12 +28,10 @@ use crate::{
     model::{
         board::Board,
         friend::FriendsOf,
-        period::PeriodSelector,
-        presentation::ScoreFormat,
-        rank::{Chosen, LocalPage, LocalStart, Page, PageStart, Row, Tiering},
+        rank::{Chosen, LocalStart, PageStart, Row},
         user::UserId,
     },
-    ranking::{Rankings, local, metadata, period, read},
+    ranking::{local, metadata, period, read},
 };
 
 /// Maximum rows of a page.
@@ -181,95 +179,6 @@ pub(crate) struct ChosenRequest {
     metadata: bool,
 }
 
-/// A player's row in a page.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ListRowResponse<'a> {
-    /// Rank among the player and the friends, shared like ranks. Present with `friends_of`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = 1, minimum = 1)]
-    local_rank: Option<u64>,
-    #[serde(flatten)]
-    row: RowResponse<'a>,
-}
-
-impl<'a> ListRowResponse<'a> {
-    fn new(local_rank: Option<u64>, row: &'a Row, tiering: Tiering<'a>) -> Self {
-        Self { local_rank, row: RowResponse::new(row, tiering) }
-    }
-}
-
-/// A page of a ranking.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PageResponse<'a> {
-    /// True if the database cannot be reached and the top may be out of date.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    stale: Option<bool>,
-    /// Age of a stale top, in seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    stale_for_seconds: Option<u64>,
-    #[serde(flatten)]
-    ranking: RankingResponse<'a>,
-    /// How many of the player and the friends have a score. Present with `friends_of`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    local_players: Option<u64>,
-    /// The players, best first.
-    data: Vec<ListRowResponse<'a>>,
-    /// `cursor` of the next page; null after the last player.
-    #[schema(required = true)]
-    next_cursor: Option<&'a str>,
-}
-
-impl<'a> PageResponse<'a> {
-    /// Builds the response for a fresh `page`. The module `top` adds the members that mark a stale
-    /// one.
-    pub(crate) fn new(board: &'a Board, page: &'a Page) -> Self {
-        let tiering = page.header.tiering(board);
-        Self {
-            stale: None,
-            stale_for_seconds: None,
-            ranking: RankingResponse::new(board, &page.header),
-            local_players: None,
-            data: page.rows.iter().map(|row| ListRowResponse::new(None, row, tiering)).collect(),
-            next_cursor: page.next.as_deref(),
-        }
-    }
-
-    /// Builds the response for friends.
-    fn of_friends(board: &'a Board, page: &'a LocalPage) -> Self {
-        let (rows, tiering) = (page.local_ranks.iter().zip(&page.rows), page.header.tiering(board));
-        Self {
-            stale: None,
-            stale_for_seconds: None,
-            ranking: RankingResponse::new(board, &page.header),
-            local_players: Some(page.local_players),
-            data: rows.map(|(rank, row)| ListRowResponse::new(Some(*rank), row, tiering)).collect(),
-            next_cursor: page.next.as_deref(),
-        }
-    }
-
-    /// Adds the positions gained since the newest snapshot.
-    async fn add_moves(
-        &mut self,
-        rankings: &Rankings,
-        board: &Board,
-        selector: &PeriodSelector,
-        rows: &[Row],
-    ) -> Result<()> {
-        let users = rows.iter().map(|row| &*row.user_id);
-        let before = period::positions_before(rankings, board, selector, users).await?;
-        self.data.iter_mut().for_each(|row| row.row.add_move(&before));
-        Ok(())
-    }
-
-    /// Adds the texts of the scores.
-    pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
-        self.data.iter_mut().for_each(|row| row.row.add_text(format));
-    }
-}
-
 /// The row of a chosen player.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChosenRowResponse<'a> {
@@ -360,7 +269,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         }
         let mut response = PageResponse::of_friends(&board, &page);
         if query.moved {
-            response.add_moves(rankings, &board, &selector, &page.rows).await?;
+            let users = page.rows.iter().map(|row| &*row.user_id);
+            let before = period::positions_before(rankings, &board, &selector, users).await?;
+            response.add_moves(&before);
         }
         if query.score_text {
             response.add_text(&board.presentation.score_format);
@@ -378,7 +289,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     }
     let mut response = PageResponse::new(&board, &page);
     if query.moved {
-        response.add_moves(rankings, &board, &selector, &page.rows).await?;
+        let users = page.rows.iter().map(|row| &*row.user_id);
+        let before = period::positions_before(rankings, &board, &selector, users).await?;
+        response.add_moves(&before);
     }
     if query.score_text {
         response.add_text(&board.presentation.score_format);

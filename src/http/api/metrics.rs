@@ -7,7 +7,7 @@ use metrics::{counter, gauge};
 use crate::{
     Error, Result,
     instance::Instance,
-    ranking::{IndexStatus, reads::ReplicaStatus},
+    ranking::{indexes::status::IndexStatus, reads::ReplicaStatus},
     store::combination::Combined,
     telemetry::RECORDER,
 };

@@ -1,5 +1,15 @@
-//! The `OpenAPI` document. Each handler describes itself; this file assembles the descriptions.
+//! `/openapi.json`: the `OpenAPI` document. Each handler describes itself; this file assembles the
+//! descriptions.
 
+use std::{
+    future::{Ready, ready},
+    sync::LazyLock,
+};
+
+use actix_web::{
+    HttpResponse,
+    http::header::{self, ContentType},
+};
 use utoipa::{
     Modify, OpenApi, PartialSchema as _,
     openapi::{
@@ -9,28 +19,51 @@ use utoipa::{
     },
 };
 
-use crate::http::{
-    api::{
-        board, classic, distribution, docs,
-        export::{self, FileRowResponse},
-        friend, health, history, key, list, live, newcomer, period, progress, quarantine, season, standing, standings,
-        submit, tier,
-        transactions::{self, CursorResponse},
-        user,
-        webhook::{self, PeriodClosedMessage},
+use crate::{
+    Error, Result,
+    http::{
+        api::{
+            board, classic, distribution,
+            export::{self, FileRowResponse},
+            friend, health, history, key, list, live, newcomer, period, progress, quarantine, season, standing,
+            standings, submit, tier,
+            transactions::{self, CursorResponse},
+            user,
+            webhook::{self, PeriodClosedMessage},
+        },
+        server::problem::{self, Problem, TooManyProblem},
     },
-    server::problem::{self, Problem},
+    model::{
+        board::{BoardSettings, PeriodKind},
+        quarantine::State,
+        score::Transaction,
+    },
 };
-use crate::model::{
-    board::{BoardSettings, PeriodKind},
-    quarantine::State,
-    score::Transaction,
-};
+
+/// The serialized document. Empty if it cannot be serialized; [`document`] then responds with an
+/// error.
+static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_json().unwrap_or_default());
 
 /// Builds the document of this service.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     Document::openapi()
+}
+
+/// Get the OpenAPI document
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "read_openapi", tag = "operation",
+    responses((status = 200, description = "The OpenAPI document of the service.", body = Object), TooManyProblem),
+)]
+pub(crate) fn document() -> Ready<Result<HttpResponse>> {
+    ready(if DOCUMENT.is_empty() {
+        Err(Error::Internal("the OpenAPI document cannot be written as JSON".into()))
+    } else {
+        Ok(HttpResponse::Ok()
+            .insert_header(ContentType::json())
+            .insert_header((header::CACHE_CONTROL, "no-cache"))
+            .body(DOCUMENT.as_str()))
+    })
 }
 
 #[derive(OpenApi)]
@@ -91,7 +124,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         health::alive,
         health::ready_to_serve,
         health::metrics,
-        docs::document,
+        document,
     ),
     servers((url = "/", description = "The service that serves this document.")),
     components(schemas(BoardSettings, Problem, PeriodKind, State, FileRowResponse, Transaction, CursorResponse, PeriodClosedMessage)),

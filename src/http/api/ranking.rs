@@ -14,7 +14,7 @@ use crate::{
         key::short_digest,
         metadata::Metadata,
         presentation::ScoreFormat,
-        rank::{Header, Row, Tiering},
+        rank::{Header, LocalPage, Page, Row, Tiering},
     },
 };
 
@@ -173,8 +173,88 @@ impl<'a> RowResponse<'a> {
     }
 
     /// Adds the positions gained since those `before`.
-    pub(crate) fn add_move(&mut self, before: &HashMap<String, u64>) {
+    fn add_move(&mut self, before: &HashMap<String, u64>) {
         let gained = |before: &u64| before.checked_signed_diff(self.position);
         self.moved = Some(before.get(self.user_id).and_then(gained));
+    }
+}
+
+/// A player's row in a page.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListRowResponse<'a> {
+    /// Rank among the player and the friends, shared like ranks. Present with `friends_of`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1, minimum = 1)]
+    local_rank: Option<u64>,
+    #[serde(flatten)]
+    row: RowResponse<'a>,
+}
+
+impl<'a> ListRowResponse<'a> {
+    fn new(local_rank: Option<u64>, row: &'a Row, tiering: Tiering<'a>) -> Self {
+        Self { local_rank, row: RowResponse::new(row, tiering) }
+    }
+}
+
+/// A page of a ranking.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PageResponse<'a> {
+    /// True if the database cannot be reached and the top may be out of date.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    stale: Option<bool>,
+    /// Age of a stale top, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    stale_for_seconds: Option<u64>,
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    /// How many of the player and the friends have a score. Present with `friends_of`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    local_players: Option<u64>,
+    /// The players, best first.
+    data: Vec<ListRowResponse<'a>>,
+    /// `cursor` of the next page; null after the last player.
+    #[schema(required = true)]
+    next_cursor: Option<&'a str>,
+}
+
+impl<'a> PageResponse<'a> {
+    /// Builds the response for a fresh `page`. The module `top` adds the members that mark a stale
+    /// one.
+    pub(crate) fn new(board: &'a Board, page: &'a Page) -> Self {
+        let tiering = page.header.tiering(board);
+        Self {
+            stale: None,
+            stale_for_seconds: None,
+            ranking: RankingResponse::new(board, &page.header),
+            local_players: None,
+            data: page.rows.iter().map(|row| ListRowResponse::new(None, row, tiering)).collect(),
+            next_cursor: page.next.as_deref(),
+        }
+    }
+
+    /// Builds the response for friends.
+    pub(crate) fn of_friends(board: &'a Board, page: &'a LocalPage) -> Self {
+        let (rows, tiering) = (page.local_ranks.iter().zip(&page.rows), page.header.tiering(board));
+        Self {
+            stale: None,
+            stale_for_seconds: None,
+            ranking: RankingResponse::new(board, &page.header),
+            local_players: Some(page.local_players),
+            data: rows.map(|(rank, row)| ListRowResponse::new(Some(*rank), row, tiering)).collect(),
+            next_cursor: page.next.as_deref(),
+        }
+    }
+
+    /// Adds the positions gained since those `before`.
+    pub(crate) fn add_moves(&mut self, before: &HashMap<String, u64>) {
+        self.data.iter_mut().for_each(|row| row.row.add_move(before));
+    }
+
+    /// Adds the texts of the scores.
+    pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
+        self.data.iter_mut().for_each(|row| row.row.add_text(format));
     }
 }

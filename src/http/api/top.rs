@@ -11,14 +11,18 @@ use actix_web::{
 
 use crate::{
     Error, Result,
-    http::api::{list::PageResponse, ranking::text_etag, reply},
+    http::api::{
+        ranking::{PageResponse, text_etag},
+        reply,
+    },
     model::{
         board::{Board, Reading},
         period::PeriodSelector,
         rank::Page,
     },
     ranking::{
-        Rankings, metadata,
+        metadata,
+        rankings::Rankings,
         top::{self, Top},
     },
 };

@@ -85,7 +85,7 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
     if let Known::Works(known) = known {
         return of_known(api, request, &known);
     }
-    let address = address::of(api, request.request())?;
+    let address = address::of(&api.settings.trusted_proxies, request.request())?;
     let counted = api.rates.of_address(address);
     if matches!(known, Known::Unknown)
         && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::{http::server::cors::Origin, model::rank::Row};
+use crate::{http::server::origin::Origin, model::rank::Row};
 
 /// Maximum words of a name whose first letters are shown.
 const INITIALS: usize = 2;

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::{
-    http::pages::{figure::decimal, number},
+    http::pages::number::{self, decimal},
     model::presentation::ScoreFormat,
 };
 

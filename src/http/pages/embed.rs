@@ -22,7 +22,7 @@ use crate::{
             link::{Among, Link},
             site, text,
         },
-        server::{Api, cors::Origin, endpoint::Endpoint},
+        server::{Api, endpoint::Endpoint, origin::Origin},
     },
     model::name,
 };

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use crate::{
     http::pages::{
         axis::{Axis, NAME_DISTANCE, PANEL_HEIGHT, WIDTH, range},
-        number::{self, count, grouped},
+        number::{self, count, decimal, grouped},
     },
     model::{
         board::{Board, Mode, Order},
@@ -193,12 +193,6 @@ fn course(transactions: &[HistoryRow], mode: Mode, order: Order, score: i64) -> 
         }
     }
     course
-}
-
-/// Formats a number with at most two decimals.
-pub(crate) fn decimal(number: f64) -> String {
-    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 fn signed(players: u64) -> i64 {

@@ -26,7 +26,7 @@ use maud::{DOCTYPE, Markup, html};
 use crate::{
     http::{
         pages::{asset::Asset, link::Link, number::period_title, table::RowStyle},
-        server::cors::Origin,
+        server::origin::Origin,
     },
     model::{
         board::Board,

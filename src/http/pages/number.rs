@@ -36,10 +36,15 @@ pub(crate) fn count(count: u64) -> Markup {
     number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
+/// Formats a number with at most two decimals.
+pub(crate) fn decimal(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Formats a percentile to two decimals, rounded down: only a player at the top may show 100 %.
 pub(crate) fn percentile(percentile: f64) -> String {
-    let text = format!("{:.2}", (percentile * 100.0).floor() / 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    decimal((percentile * 100.0).floor() / 100.0)
 }
 
 /// Renders an instant in the board's time zone, with the zone's name.

@@ -10,8 +10,7 @@ use maud::{Markup, html};
 use crate::{
     http::pages::{
         axis::{Axis, NAME_DISTANCE, WIDTH, range},
-        figure::decimal,
-        number::{self, count, dated, grouped, number},
+        number::{self, count, dated, decimal, grouped, number},
     },
     model::{board::Board, period::Progress, presentation::ScoreFormat},
 };

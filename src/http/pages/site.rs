@@ -1,14 +1,10 @@
-//! `/` and `/boards/{board}`: the pages for players. Errors are shown as pages too.
+//! `/` and `/boards/{board}`: the pages for players.
 
 use std::sync::Arc;
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    body::{EitherBody, MessageBody},
-    dev::{ServiceRequest, ServiceResponse},
-    error::ErrorInternalServerError,
-    http::header::{self, HeaderValue},
-    middleware::Next,
+    http::header,
     web::{Data, Path},
 };
 use futures::future::join_all;
@@ -19,22 +15,17 @@ use crate::{
     Code, Error, Resource, Result, boards,
     http::{
         api::{path::BoardPath, query, top as top_body},
-        auth::{
-            caller::{self, PASSWORD_PATH},
-            rate,
-        },
+        auth::{caller, rate},
         pages::{
             RankingView, Rows,
             asset::Asset,
             board::{BoardPage, PlayerShown, PlayersFound, page as board_page},
-            embed,
             home::{BoardSummary, page as home_page},
             link::{Among, FRIENDS_MAX, Link},
-            problem::page as problem_page,
             table::Before,
             text,
         },
-        server::{Api, cors::Origin, endpoint::Endpoint, problem::Problem},
+        server::{Api, endpoint::Endpoint, origin::Origin},
     },
     model::{
         board::{Board, BoardSlug, PeriodKind},
@@ -87,9 +78,6 @@ const TRANSACTIONS_MAX: u32 = 200;
 
 /// Maximum snapshots in the chart of a player's progress.
 const SNAPSHOTS_MAX: u64 = 60;
-
-/// Path of the pages that other sites show in a frame.
-const FRAMES: &str = "/embed/";
 
 pub(crate) fn endpoints() -> [Endpoint; 2] {
     [Endpoint::new("/").get(home), Endpoint::new("/boards/{board}").get(show)]
@@ -403,32 +391,6 @@ fn answer(request: &HttpRequest, page: Markup, avatar_origins: &[Origin]) -> Htt
     response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((header::CONTENT_TYPE, HTML));
     response.insert_header((header::CONTENT_SECURITY_POLICY, policy));
     text::made(request, response, page.into_string())
-}
-
-/// Returns whether responses at this path are pages, also for errors.
-pub(crate) fn is_page(path: &str) -> bool {
-    path == "/" || ["/boards", FRAMES, PASSWORD_PATH].iter().any(|prefix| path.starts_with(prefix))
-}
-
-/// Replaces a problem document by a page, for paths where [`is_page`] holds.
-pub(crate) async fn explain(
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {
-    let mut response = next.call(request).await?;
-    let problem = response.response_mut().extensions_mut().remove::<Problem>();
-    let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };
-    let is_frame = response.request().path().starts_with(FRAMES);
-    let framed = if is_frame { embed::problem(response.request(), title, &detail) } else { None };
-    let (page, policy) = match framed {
-        Some((page, policy)) => (page, HeaderValue::try_from(policy).map_err(ErrorInternalServerError)?),
-        None => (problem_page(status, title, &detail), HeaderValue::from_static(POLICY)),
-    };
-    Ok(response.map_body(|head, _| {
-        head.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(HTML));
-        head.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-        EitherBody::right(page.into_string())
-    }))
 }
 
 /// Responds with a file that pages load.

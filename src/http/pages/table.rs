@@ -11,7 +11,7 @@ use crate::{
             link::{Among, Link},
             number::{count, for_script, score},
         },
-        server::cors::Origin,
+        server::origin::Origin,
     },
     model::{
         period::Period,

@@ -11,7 +11,7 @@ use actix_web::{
 };
 use ipnet::IpNet;
 
-use crate::{Error, Result, http::server::Api};
+use crate::{Error, Result};
 
 /// A network whose proxies are trusted to name the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +30,9 @@ impl FromStr for TrustedProxy {
 }
 
 /// The client's address: the peer of the connection, or the address that trusted proxies name.
-pub(crate) fn of(api: &Api, request: &HttpRequest) -> Option<IpAddr> {
+pub(crate) fn of(proxies: &[TrustedProxy], request: &HttpRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
-    Some(behind(&api.settings.trusted_proxies, peer, request.headers()))
+    Some(behind(proxies, peer, request.headers()))
 }
 
 /// The client that connects from `peer`; `None` for a trusted proxy, whose client is not known

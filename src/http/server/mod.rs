@@ -10,6 +10,7 @@ pub(crate) mod connection;
 pub(crate) mod cors;
 pub(crate) mod endpoint;
 pub(crate) mod observe;
+pub(crate) mod origin;
 pub(crate) mod problem;
 pub(crate) mod rate;
 pub(crate) mod slots;

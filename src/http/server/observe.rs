@@ -80,7 +80,7 @@ impl Unlogged {
             id: request_id(request),
             method: known(request.method()),
             path: shortened(request.path()),
-            address: api.and_then(|api| address::of(api, request.request())),
+            address: api.and_then(|api| address::of(&api.settings.trusted_proxies, request.request())),
             log_requests: api.map(|api| api.settings.log_requests).unwrap_or_default(),
             is_logged: false,
         }

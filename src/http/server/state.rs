@@ -2,24 +2,20 @@
 
 use std::{num::NonZero, sync::Arc, time::Duration};
 
-use actix_web::HttpRequest;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Result,
     http::server::{
         access_log::LogRequests,
         address::TrustedProxy,
         body_memory::BodyMemory,
-        cors::Origin,
+        origin::Origin,
         rate::{Rate, Rates},
         slots::{DownloadSlots, Slots},
         tls::Certificate,
-        version,
     },
     instance::Instance,
     model::board::{BoardSlug, Reading},
-    ranking::Rankings,
 };
 
 /// Settings of the HTTP layer.
@@ -119,19 +115,4 @@ pub(crate) struct Api {
     pub(crate) subscribers: Arc<Slots>,
     /// Cancelled at shutdown, to end streams that would not end on their own.
     pub(crate) ending: CancellationToken,
-}
-
-impl Api {
-    /// Returns the server for a read. It contains the writes that the caller names in
-    /// `Centile-Min-Version`.
-    ///
-    /// Returns [`Error::Invalid`] for a malformed header.
-    pub(crate) async fn reads(&self, request: &HttpRequest) -> Result<&Arc<Rankings>> {
-        let wanted = version::wanted(request)?;
-        let (rankings, lag) = self.instance.reads.containing(&wanted).await;
-        if let Some(lag) = lag {
-            version::note_lag(request, lag);
-        }
-        Ok(rankings)
-    }
 }

@@ -4,7 +4,7 @@
 //! The response to a write names batches of the board in `Centile-Version`. A read that sends these
 //! batches in `Centile-Min-Version` contains the write.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
     Error, HttpMessage as _, HttpRequest,
@@ -19,6 +19,7 @@ use crate::{
     Result,
     http::server::Api,
     model::{batches::BoardBatches, board::Board},
+    ranking::rankings::Rankings,
 };
 
 /// Header of a response to a write: batches of the board that contain the write.
@@ -42,6 +43,21 @@ struct WrittenBoards(Vec<i32>);
 /// The lag of the replica that a request reads from.
 struct Lag(Duration);
 
+impl Api {
+    /// Returns the server for a read. It contains the writes that the caller names in
+    /// `Centile-Min-Version`.
+    ///
+    /// Returns [`crate::Error::Invalid`] for a malformed header.
+    pub(crate) async fn reads(&self, request: &HttpRequest) -> Result<&Arc<Rankings>> {
+        let wanted = wanted(request)?;
+        let (rankings, lag) = self.instance.reads.containing(&wanted).await;
+        if let Some(lag) = lag {
+            request.extensions_mut().insert(Lag(lag));
+        }
+        Ok(rankings)
+    }
+}
+
 /// Notes that the request has written to a board.
 pub(crate) fn note_write(request: &HttpRequest, board: &Board) {
     let mut notes = request.extensions_mut();
@@ -51,15 +67,10 @@ pub(crate) fn note_write(request: &HttpRequest, board: &Board) {
     }
 }
 
-/// Notes the lag of the replica that the request reads from.
-pub(crate) fn note_lag(request: &HttpRequest, lag: Duration) {
-    request.extensions_mut().insert(Lag(lag));
-}
-
 /// Returns the writes that the answer to a read must contain.
 ///
 /// Returns [`crate::Error::Invalid`] for a malformed header.
-pub(crate) fn wanted(request: &HttpRequest) -> Result<Vec<BoardBatches>> {
+fn wanted(request: &HttpRequest) -> Result<Vec<BoardBatches>> {
     let mut wanted = Vec::new();
     for value in request.headers().get_all(MIN_VERSION) {
         wanted.extend(BoardBatches::parse_all(value.to_str().unwrap_or_default())?);

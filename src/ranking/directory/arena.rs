@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use crate::ranking::directory::Profile;
-
 /// Size of a chunk. Tests use small chunks, so that few operations fill many of them.
 pub(super) const CHUNK_BYTES: usize = if cfg!(test) { 2 * 1024 } else { 64 * 1024 };
 
@@ -28,6 +26,19 @@ const MAX_TEXT_BYTES: u8 = 128;
 
 /// Longest avatar, in bytes.
 const MAX_AVATAR_BYTES: usize = 1024;
+
+/// The public data of one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile<'a> {
+    /// Internal id.
+    pub user_id: u32,
+    /// The caller's own id, 1 to 128 bytes.
+    pub external_id: &'a str,
+    /// Name shown in lists, 1 to 128 bytes.
+    pub name: &'a str,
+    /// Avatar, at most 1,024 bytes.
+    pub avatar: Option<&'a str>,
+}
 
 /// A queue of chunks that hold records in the order of their puts.
 ///

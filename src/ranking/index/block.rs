@@ -2,7 +2,7 @@
 
 use std::{iter, mem::size_of, ops::Range};
 
-use crate::ranking::index::RankKey;
+use crate::ranking::index::key::RankKey;
 
 /// Keys sorted best first, one array per field. `BlockOrder` holds the length.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
-use crate::ranking::index::{Builder, OutOfOrder, RankIndex, RankKey};
+use crate::ranking::index::{Builder, OutOfOrder, RankIndex, key::RankKey};
 
 impl<const BLOCK: usize> RankIndex<BLOCK> {
     /// Panics unless blocks, order and user map agree.

@@ -17,8 +17,7 @@ use crate::{
     model::rank::AnsweredBy,
     ranking::{
         batcher::Batcher,
-        index::{RankIndex, RankKey},
-        indexes::{IndexStatus, Indexes, memory::EXPECTED_BYTES},
+        index::{RankIndex, key::RankKey},
     },
     store::{
         index::{BoardState, CurrentRanking, EntryChange},
@@ -34,8 +33,8 @@ const RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// The indexes of a board.
 #[derive(Debug)]
-pub(in crate::ranking) struct BoardIndexes {
-    pub(in crate::ranking) board: i32,
+pub(super) struct BoardIndexes {
+    pub(super) board: i32,
     pub(super) rankings: RwLock<HashMap<i64, Slot>>,
     pub(super) rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
     /// Applies batches before reads by SQL.
@@ -73,7 +72,7 @@ pub(super) enum Slot {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// Slug of the board and name of the period.
-    pub(in crate::ranking) name: Arc<str>,
+    pub(super) name: Arc<str>,
     /// The state that the index has reached.
     pub(crate) version: Version,
     /// All players in rank order.
@@ -91,6 +90,9 @@ pub(super) struct RoundResult {
     pub(super) read_at: DateTime<Utc>,
     pub(super) rankings: Arc<[CurrentRanking]>,
 }
+
+/// Result of a round of several boards, by board.
+pub(super) type JointResult = Arc<HashMap<i32, Arc<RoundResult>>>;
 
 impl RoundResult {
     /// Returns the result of a round without rankings.
@@ -234,37 +236,18 @@ impl Slot {
             _ => 0,
         }
     }
-
-    pub(super) fn status(&self, indexes: &Indexes) -> Option<IndexStatus> {
-        match self {
-            Self::Ready(loaded) => Some(IndexStatus {
-                name: Arc::clone(&loaded.name),
-                players: loaded.index.len() as u64,
-                bytes: self.bytes(),
-                age: Some(indexes.since(&loaded.round_at)),
-            }),
-            Self::Refused { name, bytes: Some(bytes), .. } => {
-                Some(IndexStatus { name: Arc::clone(name), players: *bytes / EXPECTED_BYTES, bytes: *bytes, age: None })
-            }
-            _ => None,
-        }
-    }
 }
 
 impl Loaded {
     /// Creates an index. `millis` is the time of its last read and last round.
-    pub(in crate::ranking) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
+    pub(super) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
         Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
     }
 
     /// Applies a round's changes unless the index has them.
     ///
     /// Returns `false` if a user's internal id is too large for an index.
-    pub(in crate::ranking) fn apply<'a>(
-        &mut self,
-        batches: &[i64],
-        changes: impl IntoIterator<Item = &'a EntryChange>,
-    ) -> bool {
+    pub(super) fn apply<'a>(&mut self, batches: &[i64], changes: impl IntoIterator<Item = &'a EntryChange>) -> bool {
         // A round is at least as new as an earlier one in every lane.
         if covers(&self.version.batches, batches) {
             return true;

@@ -39,7 +39,7 @@ impl Indexes {
 
     /// Reserves memory for an index of this many players while it loads. Returns the needed bytes
     /// as `Err` if there is not enough.
-    pub(in crate::ranking) async fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
+    pub(super) async fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
         let needed = players * EXPECTED_BYTES;
         // Decide before dropping any index.
         if self.bytes(|loaded| self.since(&loaded.read_at) < IN_USE_FOR) + needed > self.share() {
@@ -53,7 +53,7 @@ impl Indexes {
         Err(needed)
     }
 
-    pub(in crate::ranking) fn release(&self) {
+    pub(super) fn release(&self) {
         self.reserved.store(0, Ordering::Relaxed);
     }
 

@@ -11,10 +11,10 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Code, Error, Result,
     ranking::{
-        batcher::Work,
+        batcher::{Answer, Work},
         indexes::{
             Indexes,
-            board::{BoardIndexes, LastRound, RoundResult, Slot},
+            board::{BoardIndexes, JointResult, LastRound, RoundResult, Slot},
         },
     },
     store::{
@@ -34,10 +34,22 @@ const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 /// alone, so that the others do not wait for it.
 const JOINT_LIMITS: (i32, i64) = (1_000, 3_000);
 
+impl Indexes {
+    /// Requests a round that begins after this call.
+    pub(super) fn request_round(&self, board: &Arc<BoardIndexes>) -> Answer<Result<Arc<RoundResult>>> {
+        board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board) })
+    }
+
+    /// Requests a round of all these boards that begins after this call.
+    pub(super) fn request_joint_round(&self, boards: Vec<Arc<BoardIndexes>>) -> Answer<Result<JointResult>> {
+        self.joint_rounds.ask(boards, || JointRounds { indexes: self.itself.upgrade() })
+    }
+}
+
 /// The task that runs rounds of a board.
-pub(super) struct Rounds {
-    pub(super) indexes: Option<Arc<Indexes>>,
-    pub(super) board: Arc<BoardIndexes>,
+struct Rounds {
+    indexes: Option<Arc<Indexes>>,
+    board: Arc<BoardIndexes>,
 }
 
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
@@ -99,12 +111,9 @@ fn apply(
 }
 
 /// The task that runs rounds of several boards, each in one statement.
-pub(super) struct JointRounds {
-    pub(super) indexes: Option<Arc<Indexes>>,
+struct JointRounds {
+    indexes: Option<Arc<Indexes>>,
 }
-
-/// Result of a round of several boards, by board.
-pub(super) type JointResult = Arc<HashMap<i32, Arc<RoundResult>>>;
 
 impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
     async fn answer(&mut self, requests: Vec<Vec<Arc<BoardIndexes>>>) -> Result<JointResult> {
@@ -199,7 +208,7 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
-    use crate::ranking::{batcher::Batcher, index::RankIndex, indexes::Loaded};
+    use crate::ranking::{batcher::Batcher, index::RankIndex, indexes::board::Loaded};
 
     #[tokio::test]
     async fn a_round_begins_with_the_lowest_batch_of_each_lane() {

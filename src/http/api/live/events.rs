@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::{
     Result,
     delivery::live::{Interest, Snapshot},
-    http::api::live::{PeriodMessage, StaleMessage, json},
+    http::api::live::message::{PeriodMessage, StaleMessage, json},
     model::key,
 };
 

@@ -4,8 +4,7 @@ use maud::{Markup, html};
 
 use crate::{
     http::pages::{
-        figure::decimal,
-        number::{count, grouped, number},
+        number::{count, decimal, grouped, number},
         ops::operation::Stored,
     },
     maintenance::rebalance::UNIT_MIN,

@@ -11,7 +11,7 @@ use crate::{
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::{Message, MessageFilter},
     },
-    ranking::IndexStatus,
+    ranking::indexes::status::IndexStatus,
     store::{
         cluster::Server,
         upkeep::{StoredLimits, StoredUpkeep},

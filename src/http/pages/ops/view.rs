@@ -13,14 +13,17 @@ use crate::{
         axis::Axis,
         figure::lines,
         number::{age, count, instant, number},
-        ops::operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX, Stored},
+        ops::{
+            buckets,
+            operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX, Stored},
+        },
     },
     model::{
         operation::{AuditEntry, LedgerAhead, PeriodStatus},
         outbox::Message,
         presentation::ScoreFormat,
     },
-    ranking::IndexStatus,
+    ranking::indexes::status::IndexStatus,
     store::{cluster::Server, upkeep::StoredLimits},
     telemetry::recent::Minute,
 };
@@ -50,7 +53,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             (charts(&operation.minutes))
             @if let Some(stored) = stored {
                 (periods(&stored.periods))
-                (super::buckets::section(stored))
+                (buckets::section(stored))
                 (messages(&stored.waiting))
                 (acts(&stored.acts))
             }

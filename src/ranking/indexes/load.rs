@@ -2,18 +2,23 @@
 //! the load.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::context::TokioContext;
+use tokio_util::{context::TokioContext, task::AbortOnDropHandle};
 
 use crate::{
     Code, Error, Result,
+    model::board::PeriodKind,
     ranking::{
-        index::{RankIndex, RankKey},
-        indexes::{Indexes, Loaded},
+        index::{RankIndex, key::RankKey},
+        indexes::{
+            Indexes,
+            board::{BoardIndexes, Loaded, Slot},
+        },
     },
     store::{
         index::{LoadSnapshot, NamedRanking},
@@ -47,8 +52,81 @@ const PROFILES_AT_ONCE: usize = 1_000;
 /// Percentage of missing profiles up to which no bulk copy is made. Reads fetch them later.
 const FEW_MISSING_PERCENT: usize = 10;
 
+impl Indexes {
+    /// Starts to load the current rankings of a board.
+    pub(crate) async fn load_board(&self, slug: &str, board_id: i32) -> Result<()> {
+        if self.memory == 0 || self.is_paused() {
+            return Ok(());
+        }
+        let board = self.board(board_id);
+        for named in self.store.indexable_rankings(board_id).await? {
+            let name = format!("{slug}/{}", named.kind.period_name(&named.label));
+            self.start_load(&board, named.ranking, name.into());
+        }
+        Ok(())
+    }
+
+    /// Starts to load the next rolling window of each length whose current window is in memory. It is
+    /// read from the moment when it becomes current.
+    pub(super) async fn load_next_windows(&self) -> Result<()> {
+        let boards: Vec<_> = self.boards().values().cloned().collect();
+        for board in boards {
+            let windows: HashMap<String, String> = board.rankings().values().filter_map(window_of).collect();
+            if windows.is_empty() {
+                continue;
+            }
+            for named in self.store.indexable_rankings(board.board).await? {
+                let slug = named.label.split('-').next().and_then(|length| windows.get(length));
+                if let (PeriodKind::Rolling, Some(slug)) = (named.kind, slug) {
+                    self.start_load(&board, named.ranking, format!("{slug}/rolling:{}", named.label).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an index is being loaded.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, Slot::Loading)))
+    }
+
+    pub(super) fn start_load(&self, board: &Arc<BoardIndexes>, ranking: RankingRef, name: Arc<str>) {
+        {
+            let mut rankings = board.rankings_mut();
+            match rankings.get(&ranking.ranking_id) {
+                Some(Slot::Loading | Slot::Ready(_)) => return,
+                Some(Slot::Refused { until, .. }) if Instant::now() < *until => return,
+                _ => rankings.insert(ranking.ranking_id, Slot::Loading),
+            };
+        }
+        let Some(indexes) = self.itself.upgrade() else { return };
+        tracing::info!(index = %name, "rank index loading");
+        let board = Arc::clone(board);
+        self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(async move {
+            let (of, own_name) = (Arc::clone(&indexes), Arc::clone(&name));
+            let loading = tokio::spawn(async move { load(&of, ranking, &own_name).await });
+            let loaded =
+                AbortOnDropHandle::new(loading).await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())));
+            // Keep the permit and its reservation until `put` has stored the index.
+            let (loaded, _load_permit) =
+                loaded.map_or_else(|error| (Err(error), None), |(loaded, load_permit)| (Ok(loaded), Some(load_permit)));
+            board.put(ranking.ranking_id, loaded, name);
+            if indexes.is_paused() {
+                indexes.pause();
+            }
+        }));
+    }
+}
+
+/// Returns length and slug of a rolling window in memory.
+fn window_of(slot: &Slot) -> Option<(String, String)> {
+    let Slot::Ready(loaded) = slot else { return None };
+    let (slug, label) = loaded.name.split_once("/rolling:")?;
+    Some((label.split('-').next()?.to_owned(), slug.to_owned()))
+}
+
 /// The permit to load an index, and the memory reserved for it.
-pub(super) struct LoadPermit {
+struct LoadPermit {
     indexes: Arc<Indexes>,
     _permit: OwnedSemaphorePermit,
 }
@@ -64,7 +142,7 @@ impl Drop for LoadPermit {
 ///
 /// Returns `Ok((Err(bytes), _))` if there is not enough memory for it. Keep the permit until the
 /// index is published.
-pub(super) async fn load(
+async fn load(
     indexes: &Arc<Indexes>,
     ranking: RankingRef,
     name: &Arc<str>,

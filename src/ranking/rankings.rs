@@ -1,0 +1,99 @@
+//! What all reads of rankings share.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Error, Result,
+    background::{Background, UPKEEP_EVERY},
+    cache::{Cache, CacheKey},
+    ranking::{
+        acknowledged::Acknowledged,
+        caches::{CountsCache, Overviews, PeriodCache, TopCache},
+        indexes::Indexes,
+    },
+    store::{Store, period::RankingRef},
+};
+
+/// Connections, indexes and caches that all reads of an instance share.
+#[derive(Debug)]
+pub struct Rankings {
+    pub(crate) store: Store,
+    /// The primary, which answers by SQL: a replica cannot apply batches.
+    pub(crate) primary: Store,
+    pub(crate) cache: Cache,
+    pub(crate) indexes: Arc<Indexes>,
+    pub(crate) acknowledged: Arc<Acknowledged>,
+    pub(super) periods: PeriodCache,
+    pub(super) counts: CountsCache,
+    pub(super) overviews: Overviews,
+    pub(super) tops: TopCache,
+    background: Background,
+}
+
+impl Rankings {
+    /// Creates empty caches.
+    ///
+    /// Rank indexes and the user directory may take `index_memory` bytes; 0 turns them off.
+    /// `timeout` limits the wait for another caller's read.
+    pub(crate) fn new(
+        store: Store,
+        primary: Store,
+        cache: Cache,
+        index_memory: u64,
+        timeout: Duration,
+        background: &Background,
+    ) -> Self {
+        let indexes =
+            Indexes::new(store.clone(), primary.clone(), index_memory, &background.tasks, &background.stopping);
+        if index_memory > 0 {
+            background.spawn(Arc::clone(&indexes).maintain());
+        }
+        let acknowledged: Arc<Acknowledged> = Arc::default();
+        let idle = Arc::clone(&acknowledged);
+        background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
+        Self {
+            store,
+            primary,
+            cache,
+            indexes,
+            acknowledged,
+            periods: PeriodCache::default(),
+            counts: CountsCache::default(),
+            overviews: Overviews::new(timeout),
+            tops: TopCache::new(timeout),
+            background: background.clone(),
+        }
+    }
+
+    /// Puts a value into the shared cache in the background, so that no request waits for Redis.
+    pub(super) fn share(&self, key: CacheKey, value: Vec<u8>) {
+        let cache = self.cache.clone();
+        self.background.spawn(async move { cache.put(&key, &value).await });
+    }
+
+    /// Returns the connections for a statement about a ranking, once all batches that were committed
+    /// before this call are applied.
+    pub(super) async fn applied(&self, ranking: RankingRef) -> Result<&Store> {
+        if ranking.has_bucket_rows {
+            self.indexes.apply(ranking.board).await?;
+        }
+        Ok(&self.primary)
+    }
+
+    /// After a write: treats all batches of a board so far as acknowledged by this instance.
+    pub(crate) async fn acknowledge_all(&self, board_id: i32) -> Result<()> {
+        let batches = self.store.batches(board_id).await.map_err(Error::after_write)?;
+        for (lane, batch) in batches.into_iter().enumerate() {
+            self.acknowledged.raise(board_id, lane, batch);
+        }
+        Ok(())
+    }
+
+    /// Drops all top lists, frozen ones included, from this process.
+    pub(crate) fn forget_frozen_tops(&self) {
+        self.tops.forget_all();
+    }
+}
