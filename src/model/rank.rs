@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
 
 use crate::model::{
     board::{Board, Order},
@@ -13,9 +16,7 @@ use crate::model::{
 };
 
 /// Source of an answer.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr, strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AnsweredBy {
     /// The rank index of this instance.
@@ -25,7 +26,7 @@ pub enum AnsweredBy {
 }
 
 /// Common part of all answers about a ranking.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The period.
     pub period: Period,
@@ -96,7 +97,7 @@ pub struct RankChange {
 }
 
 /// One player's row in a list.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Position in the total order, from 1, never shared.
     pub position: u64,
@@ -119,7 +120,7 @@ pub struct Row {
 }
 
 /// A page of a ranking.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     /// Period, version, players.
     pub header: Header,
@@ -211,13 +212,17 @@ pub struct TierCounts {
     pub counts: Vec<TierCount>,
 }
 
-/// One range of the histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+/// A range of the histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BarResponse)]
 pub struct Bar {
     /// Worst score of the range.
+    #[schema(example = 1_000)]
     pub from_score: i64,
     /// Best score of the range.
+    #[schema(example = 1_250)]
     pub to_score: i64,
     /// Players in the range.
+    #[schema(example = 412)]
     pub players: u64,
 }

@@ -3,6 +3,7 @@
 use std::{collections::HashSet, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
@@ -214,14 +215,18 @@ impl<'a> IntoIterator for &'a Tiers {
     }
 }
 
-/// The number of players of a tier.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A tier and its players.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TierCountResponse)]
 pub struct TierCount {
     /// Name of the tier.
+    #[schema(example = "gold")]
     pub tier: String,
-    /// Its rule as text.
+    /// Its rule.
+    #[schema(example = "top 10 %")]
     pub rule: String,
     /// Players in the tier.
+    #[schema(example = 412)]
     pub players: u64,
 }
 
