@@ -88,7 +88,6 @@ fn examples() -> impl Iterator<Item = String> {
     repeated.chain(counted).chain([bytes, "64 random hexadecimal digits".to_owned()])
 }
 
-/// Returns all keys, newest first.
 pub async fn list(store: &Store) -> Result<Vec<Key>> {
     store.keys().await
 }

@@ -42,7 +42,6 @@ pub(super) struct Init {
     from: Option<String>,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Init(Init { lanes, groups, from }) => {

@@ -59,7 +59,6 @@ pub(super) struct Decision {
     act: ActFlags,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, state, limit, json }) => {

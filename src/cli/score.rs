@@ -88,7 +88,6 @@ fn text_of(accepted: &Accepted, repeated: bool) -> String {
     output::fields(&lines)
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Submit { user_id, points, board, id, reason, tiebreak, metadata } => {

@@ -60,7 +60,6 @@ pub(super) struct Create {
     by: By,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {

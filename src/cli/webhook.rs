@@ -108,7 +108,6 @@ impl Set {
     }
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Set(set) => {

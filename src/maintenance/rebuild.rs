@@ -41,12 +41,9 @@ pub enum Step {
     CaughtUp(u64),
 }
 
-/// A rebuilt period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// The board's slug.
     pub board: String,
-    /// The period's name.
     pub period: String,
     /// Id of the previous ranking.
     pub before: i64,
@@ -56,7 +53,6 @@ pub struct Rebuilt {
     pub players: u64,
     /// Changes made to its layout since.
     pub kept: Moves,
-    /// Duration of the rebuild.
     pub time: Duration,
 }
 
@@ -66,7 +62,6 @@ pub struct OpenPeriod(VerifiablePeriod);
 
 impl OpenPeriod {
     /// Returns the period's name as a selector.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.period
     }

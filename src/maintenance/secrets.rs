@@ -11,10 +11,8 @@ use crate::{
     store::Store,
 };
 
-/// Numbers of webhook secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// All secrets.
     pub stored: u64,
     /// Secrets encrypted in this run.
     pub encrypted: u64,

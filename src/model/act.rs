@@ -7,7 +7,6 @@ use crate::{
     model::{key::Key, user::check_text},
 };
 
-/// Longest reason, in bytes.
 const REASON_MAX_BYTES: usize = 256;
 
 /// Name of the acting person or key in the audit log: 1 to 128 bytes.
@@ -16,7 +15,6 @@ pub struct Actor(String);
 
 impl Actor {
     /// Returns the name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -51,7 +49,6 @@ pub fn check_reason(reason: &str) -> Result<()> {
 /// Author and reason of an act, as ledger and audit log record them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {
-    /// Author.
     pub by: Actor,
     /// Reason, 1 to 256 bytes.
     reason: Option<String>,
@@ -65,8 +62,6 @@ impl Act {
         Ok(Self { by, reason })
     }
 
-    /// Returns the reason.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

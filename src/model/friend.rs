@@ -57,7 +57,6 @@ pub struct Friend {
 /// A player and the player's friends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FriendsOf {
-    /// The player.
     pub user_id: UserId,
     /// Whether only friends count who have the player as a friend, too.
     pub mutual: bool,

@@ -43,11 +43,8 @@ fn if_valid<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(deserializer: D)
 pub struct PresentationChange {
     /// How scores are written from now on.
     pub score_format: Option<ScoreFormat>,
-    /// New description.
     pub description: Option<Option<Description>>,
-    /// New picture.
     pub icon_url: Option<Option<IconUrl>>,
-    /// New colour.
     pub colour: Option<Option<Colour>>,
 }
 
@@ -91,13 +88,11 @@ impl Default for ScoreFormat {
 
 impl ScoreFormat {
     /// Writes a score without regard to language: digits without groups, `.`, `-` and `:`.
-    #[must_use]
     pub fn plain(&self, score: i64) -> String {
         self.written(score, "-", |digits| digits)
     }
 
     /// Writes a score in English: thousands in groups, and a minus sign.
-    #[must_use]
     pub fn english(&self, score: i64) -> String {
         self.written(score, "\u{2212}", |digits| grouped(&digits))
     }
@@ -208,7 +203,6 @@ macro_rules! text {
 
         impl $name {
             /// Returns the text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -261,7 +255,6 @@ text!(
 
 impl IconUrl {
     /// Returns the address if it is a path on the host of the service.
-    #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.0.starts_with('/').then_some(&*self.0)
     }

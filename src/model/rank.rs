@@ -64,20 +64,17 @@ pub struct Tiering<'a> {
 
 impl<'a> Tiering<'a> {
     /// Returns the tiering of a ranking that is not closed.
-    #[must_use]
     pub fn open(board: &'a Board, players: u64) -> Self {
         Self { tiers: &board.tiers, order: board.order, players }
     }
 
     /// Returns the name of a player's tier, or an inner `None` for a player in none. `None` if the
     /// ranking has no tiers.
-    #[must_use]
     pub fn tier(self, score: i64, rank: u64) -> Option<Option<&'a str>> {
         (!self.tiers.is_empty()).then(|| self.tiers.of(self.order, score, rank, self.players).map(Tier::name))
     }
 
     /// Returns the tier of this row, like [`Tiering::tier`].
-    #[must_use]
     pub fn of(self, row: &Row) -> Option<Option<&'a str>> {
         self.tier(row.score, row.rank)
     }

@@ -19,7 +19,6 @@ pub struct Attribute(String);
 
 impl Attribute {
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -64,9 +63,7 @@ pub(crate) fn check_value(field: &str, value: &str) -> Result<()> {
 /// An attribute and its value. Text form: `country:DE`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The attribute.
     pub attribute: Attribute,
-    /// Its value.
     pub value: String,
 }
 

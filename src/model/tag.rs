@@ -14,7 +14,6 @@ pub struct Tag(String);
 
 impl Tag {
     /// Returns the tag as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

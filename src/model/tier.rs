@@ -39,14 +39,10 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the rule.
-    #[must_use]
     pub fn rule(&self) -> TierRule {
         self.rule
     }
@@ -176,7 +172,6 @@ impl Tiers {
     }
 
     /// Returns whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -184,7 +179,6 @@ impl Tiers {
     /// Returns the tier of a player: the first whose rule the player meets.
     ///
     /// `players` is the number of players of the ranking.
-    #[must_use]
     pub fn of(&self, order: Order, score: i64, rank: u64, players: u64) -> Option<&Tier> {
         self.iter().find(|tier| match tier.rule {
             TierRule::Top(share) => u128::from(rank) * 10_000 <= u128::from(share) * u128::from(players),

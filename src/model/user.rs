@@ -92,7 +92,6 @@ pub struct Profile {
     pub avatar: Option<String>,
     /// The game's own data about the player.
     pub metadata: Option<Metadata>,
-    /// Changes to the attributes.
     pub attributes: AttributesChange,
     /// Readers of the profile; `Some(None)` for the default of the service.
     pub reading: Option<Option<Reading>>,

@@ -23,7 +23,6 @@ const SECRET_PREFIX: &str = "whsec_";
 /// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
 
-/// Longest URL, in bytes.
 const URL_MAX_BYTES: usize = 2_048;
 
 /// The URL of a receiver: `https://` or `http://`, without user or password.
@@ -32,7 +31,6 @@ pub struct WebhookUrl(String);
 
 impl WebhookUrl {
     /// Returns the URL as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -93,7 +91,6 @@ impl Secret {
     }
 
     /// Returns the secret's text, for the receiver only.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(&self.0))
     }

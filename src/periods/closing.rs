@@ -31,35 +31,25 @@ use crate::{
 /// Result of an attempt to close a period.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The period is closed now.
     Closed(ClosedPeriod),
     /// There is nothing to close: the period was already closed, or has no scores.
     Nothing {
-        /// The board's slug.
         board: String,
-        /// The period's name.
         period: String,
-        /// Whether it was already closed.
         was_closed: bool,
     },
     /// The period stays open, because an import into its board has not ended.
     Waits {
-        /// The board's name.
         board: String,
-        /// The period's name.
         period: String,
-        /// Source of the import.
         source: String,
         /// Whether the import is running; otherwise it was interrupted.
         is_running: bool,
     },
     /// The period could not be closed.
     Failed {
-        /// The board's name.
         board: String,
-        /// The period's name.
         period: String,
-        /// The error.
         error: Error,
     },
 }
@@ -254,11 +244,8 @@ pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelecto
 /// A closed period whose archive was refreshed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refreshed {
-    /// The period's name.
     pub period: String,
-    /// The archive's new revision.
     pub revision: i32,
-    /// Players in the archive.
     pub players: u64,
 }
 
@@ -300,7 +287,6 @@ pub async fn refresh(
 /// A past score that an administrator adds.
 #[derive(Debug, Clone)]
 pub struct ScoreCorrection {
-    /// The player.
     pub user_id: UserId,
     /// Points, usually negative.
     pub points: i64,
@@ -331,9 +317,7 @@ pub async fn correct(store: &Store, board: &Board, correction: &ScoreCorrection)
 /// An archive that exceeds its board's retention.
 #[derive(Debug)]
 pub struct ExpiredArchive {
-    /// The board's name.
     pub board: String,
-    /// The period's name.
     pub period: String,
     /// Whether it was dropped. An archive in use is no longer served, and is dropped by a later
     /// run.

@@ -220,7 +220,6 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the database's current time.
     pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&self.writers).await?;
         Ok(now)

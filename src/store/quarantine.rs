@@ -82,7 +82,6 @@ impl Store {
         Ok(transaction_id)
     }
 
-    /// Rejects an event in quarantine.
     pub(crate) async fn reject_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<()> {
         sqlx::query!(
             "SELECT centile.reject_event($1, $2, $3, $4)",

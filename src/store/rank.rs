@@ -63,7 +63,6 @@ pub(crate) struct State {
     pub(crate) players: u64,
     /// Profile revision of the names in the answer.
     pub(crate) revision: i64,
-    /// The source of the answer.
     pub(crate) answered_by: AnsweredBy,
 }
 
@@ -316,7 +315,6 @@ pub(crate) struct StoredNeighbour {
     pub(crate) user_name: String,
     pub(crate) avatar: Option<String>,
     pub(crate) score: i64,
-    /// When the score was reached.
     pub(crate) reached_at: DateTime<Utc>,
 }
 
@@ -603,7 +601,6 @@ impl Store {
             "sql/queries/newcomer.sql", score; "sql/queries/archive_newcomer.sql", score)
     }
 
-    /// Returns percentiles and histogram.
     pub(crate) async fn distribution(
         &self,
         resolved: &ResolvedPeriod,

@@ -16,7 +16,6 @@ use super::TIMES;
 
 pub(crate) const EVERY: Duration = Duration::from_mins(1);
 
-/// Least length of an interval.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 
 const MINUTES_MAX: usize = 60;

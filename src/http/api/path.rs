@@ -31,7 +31,6 @@ impl BoardPath {
         board_slug(segment(request, "board")?).map(|board| Self { board })
     }
 
-    /// Finds the board.
     pub(crate) async fn find(&self, instance: &Instance) -> Result<Arc<Board>> {
         boards::find(&instance.boards, &self.board).await
     }

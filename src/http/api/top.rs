@@ -26,9 +26,7 @@ use crate::{
 /// Optional columns of the rows of a top. The cached body has none of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extras {
-    /// The score as text.
     pub(crate) text: bool,
-    /// Metadata.
     pub(crate) metadata: bool,
 }
 

@@ -33,7 +33,6 @@ const REMEMBERED_SECONDS: u64 = 7_200;
 /// An origin that a setting allows: to read responses, to frame boards, or to serve avatars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Every origin.
     Any,
     /// One origin, as browsers write it.
     One(String),
