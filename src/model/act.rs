@@ -1,10 +1,10 @@
 //! Acts of administrators, for the ledger and the audit log.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use crate::{
     Error, Result,
-    model::{key::Key, user::check_text},
+    model::{key::Key, text::checked_text, user::check_text},
 };
 
 const REASON_MAX_BYTES: usize = 256;
@@ -13,12 +13,7 @@ const REASON_MAX_BYTES: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor(String);
 
-impl Actor {
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(Actor);
 
 impl FromStr for Actor {
     type Err = Error;
@@ -32,12 +27,6 @@ impl From<&Key> for Actor {
     /// Names the holder of a key. `centile.api_keys` has the client's name.
     fn from(key: &Key) -> Self {
         Self(format!("key {}", key.id))
-    }
-}
-
-impl fmt::Display for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    model::{json::as_text, user::check_text},
+    model::{json::as_text, text::checked_text, user::check_text},
 };
 
 /// How a board is shown to people.
@@ -199,14 +199,8 @@ macro_rules! text {
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct $name(String);
 
+        checked_text!($name);
         as_text!($name);
-
-        impl $name {
-            /// Returns the text.
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
 
         impl FromStr for $name {
             type Err = Error;
@@ -214,12 +208,6 @@ macro_rules! text {
             fn from_str(text: &str) -> Result<Self> {
                 let check: fn(&str) -> Result<String> = $check;
                 check(text).map(Self)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
             }
         }
     };

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use crate::{
     Error, Result,
-    model::{json::as_text, key::short_digest},
+    model::{json::as_text, key::short_digest, text::checked_text},
 };
 
 /// Maximum attributes by which a board has segments.
@@ -17,12 +17,8 @@ const VALUE_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Attribute(String);
 
-impl Attribute {
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(Attribute);
+as_text!(Attribute);
 
 impl FromStr for Attribute {
     type Err = Error;
@@ -37,14 +33,6 @@ impl FromStr for Attribute {
                 format!("{text:?} is not the name of an attribute: 1 to 32 lower-case letters, digits and '_'"),
             ))
         }
-    }
-}
-
-as_text!(Attribute);
-
-impl fmt::Display for Attribute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

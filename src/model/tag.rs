@@ -1,8 +1,11 @@
 //! Tags, which group boards.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
-use crate::{Error, Result, model::json::as_text};
+use crate::{
+    Error, Result,
+    model::{json::as_text, text::checked_text},
+};
 
 /// Maximum tags of a board.
 pub const TAGS_MAX: usize = 20;
@@ -12,12 +15,8 @@ pub const TAGS_MAX: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(String);
 
-impl Tag {
-    /// Returns the tag as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(Tag);
+as_text!(Tag);
 
 impl FromStr for Tag {
     type Err = Error;
@@ -35,14 +34,6 @@ impl FromStr for Tag {
         }
     }
 }
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-as_text!(Tag);
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,7 @@ use crate::{
         encryption::MasterKeys,
         key::hex,
         secret::{self, StoredSecret},
+        text::checked_text,
     },
 };
 
@@ -29,12 +30,7 @@ const URL_MAX_BYTES: usize = 2_048;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookUrl(String);
 
-impl WebhookUrl {
-    /// Returns the URL as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(WebhookUrl);
 
 impl FromStr for WebhookUrl {
     type Err = Error;
@@ -70,12 +66,6 @@ impl FromStr for WebhookUrl {
             return refused("must have a port from 1 to 65535, or none");
         }
         Ok(Self(url))
-    }
-}
-
-impl fmt::Display for WebhookUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
