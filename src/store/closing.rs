@@ -101,16 +101,14 @@ impl Store {
 
     /// Returns the periods that have ended and are not closed, in closing order; all, or one.
     pub(crate) async fn due_periods(&self, period_id: Option<i64>) -> Result<Vec<DuePeriod>> {
-        let due = sqlx::query_as!(
+        let query = sqlx::query_as!(
             DuePeriod,
             r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!", period LIKE '%@%' AS "is_segment!",
                       ends_at AS "ends_at!", import_source, import_is_running
                FROM centile_store.due_periods($1)"#,
             period_id
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(due)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Returns the period that a selector means on a board; `None` when it cannot exist.
@@ -144,17 +142,15 @@ impl Store {
     /// Returns the frozen top of a closed period; `None` when the period is not closed or its
     /// archive was dropped.
     pub(crate) async fn closed_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
-        let top = sqlx::query_as!(
+        let query = sqlx::query_as!(
             FrozenTop,
             r#"SELECT centile.epoch() AS "epoch!", p.archive_revision AS revision, b.frozen_top_size AS size,
                       p.frozen_top AS "bytes!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
                WHERE p.id = $1 AND p.frozen_top IS NOT NULL"#,
             period_id
-        )
-        .fetch_optional(&self.writers)
-        .await?;
-        Ok(top)
+        );
+        Ok(query.fetch_optional(&self.writers).await?)
     }
 
     /// Returns the archives that exceed their boards' retention: period id, board and period name.
@@ -244,11 +240,9 @@ impl Closer {
     /// Closes the period; returns `false` when an import has cancelled the cut-off, or the
     /// tiers of the board have changed meanwhile.
     pub(crate) async fn finish(&mut self, period_id: i64, cut_off_at: DateTime<Utc>) -> Result<bool> {
-        let is_closed =
-            sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at)
-                .fetch_one(&mut self.0)
-                .await?;
-        Ok(is_closed)
+        let query =
+            sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at);
+        Ok(query.fetch_one(&mut self.0).await?)
     }
 
     /// Refreshes an archive from the current ledger; returns its new revision and number of

@@ -184,17 +184,15 @@ impl Refresher {
 
     /// Replaces the ranking by the new one. The audit log has a refresh only if somebody asked for it.
     pub(crate) async fn finish(&mut self, board_id: i32, by: Option<&Actor>, duration: Duration) -> Result<Finished> {
-        let finished = sqlx::query_as!(
+        let query = sqlx::query_as!(
             Finished,
             r#"SELECT period_id AS "period_id!", revision AS "revision!", players AS "players!"
                FROM centile_store.finish_combination($1, $2, $3)"#,
             board_id,
             by.map(Actor::as_str),
             duration.as_secs_f64()
-        )
-        .fetch_one(&mut self.0)
-        .await?;
-        Ok(finished)
+        );
+        Ok(query.fetch_one(&mut self.0).await?)
     }
 
     /// Drops replaced views, the newest one only ten seconds after the refresh.

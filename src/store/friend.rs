@@ -101,13 +101,12 @@ impl Store {
 
     /// Records in the audit log that an import of friends begins.
     pub(crate) async fn note_friends_import(&self, source: &str, by: &Actor) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.note_act($1, 'import_friends', NULL, NULL, jsonb_build_object('source', $2::text), 'friends')",
             by.as_str(),
             source,
-        )
-        .fetch_one(&self.writers)
-        .await?;
+        );
+        query.fetch_one(&self.writers).await?;
         Ok(())
     }
 }

@@ -58,7 +58,7 @@ impl Store {
         by: &Actor,
     ) -> Result<DateTime<Utc>> {
         let boards: Vec<String> = new.boards.iter().map(ToString::to_string).collect();
-        let created_at = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9) AS "created_at!""#,
             id,
             new.name,
@@ -69,10 +69,8 @@ impl Store {
             by.as_str(),
             request.map(|request| &request.sha256[..]),
             request.map(|request| &request.salt[..])
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(created_at)
+        );
+        Ok(query.fetch_one(&self.writers).await?)
     }
 
     pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
@@ -101,13 +99,12 @@ impl Store {
     /// Records the use of a key, to the minute.
     pub(crate) async fn touch_key(&self, id: &str) -> Result<()> {
         self.require_coordinator()?;
-        sqlx::query!(
+        let query = sqlx::query!(
             "UPDATE centile_store.api_keys SET last_used_at = date_trunc('minute', now())
              WHERE id = $1 AND last_used_at IS DISTINCT FROM date_trunc('minute', now())",
             id
-        )
-        .execute(&self.writers)
-        .await?;
+        );
+        query.execute(&self.writers).await?;
         Ok(())
     }
 

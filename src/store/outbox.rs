@@ -15,16 +15,15 @@ use crate::{
 impl Store {
     /// Sets the webhook of a board and the secret that signs its messages.
     pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &StoredSecret, by: &Actor) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile.set_webhook($1, $2, $3, $4, $5)",
             board,
             url,
             secret.bytes,
             by.as_str(),
             secret.encrypted
-        )
-        .fetch_one(&self.writers)
-        .await?;
+        );
+        query.fetch_one(&self.writers).await?;
         Ok(())
     }
 
@@ -84,9 +83,8 @@ impl Store {
 
     /// Records the result of an attempt: the response status, or why there was no response.
     pub(crate) async fn note_delivery(&self, message_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
-        sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", message_id, status, error)
-            .fetch_one(&self.writers)
-            .await?;
+        let query = sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", message_id, status, error);
+        query.fetch_one(&self.writers).await?;
         Ok(())
     }
 
@@ -98,16 +96,14 @@ impl Store {
 
     /// Returns the message with this id, or the matching messages, newest first.
     pub(crate) async fn messages(&self, message_id: Option<i64>, filter: &MessageFilter) -> Result<Vec<Message>> {
-        let messages = sqlx::query_file_as!(
+        let query = sqlx::query_file_as!(
             Message,
             "sql/queries/outbox.sql",
             message_id,
             filter.board.as_ref().map(BoardSlug::as_str),
             filter.waiting,
             i64::from(filter.limit)
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(messages)
+        );
+        Ok(query.fetch_all(&self.readers).await?)
     }
 }

@@ -70,28 +70,25 @@ impl Store {
 
     /// Moves an event from quarantine into the ledger; returns its transaction id.
     pub(crate) async fn accept_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<i64> {
-        let transaction_id = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile.accept_event($1, $2, $3, $4) AS "transaction_id!""#,
             board,
             quarantine_id,
             act.reason(),
             act.by.as_str()
-        )
-        .fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?)
-        .await?;
-        Ok(transaction_id)
+        );
+        Ok(query.fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?).await?)
     }
 
     pub(crate) async fn reject_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile.reject_event($1, $2, $3, $4)",
             board,
             quarantine_id,
             act.reason(),
             act.by.as_str()
-        )
-        .fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?)
-        .await?;
+        );
+        query.fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?).await?;
         Ok(())
     }
 

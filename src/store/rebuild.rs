@@ -70,14 +70,12 @@ impl Store {
 
     /// Returns the rolling windows that should accept scores and do not yet, current ones first.
     pub(crate) async fn wanted_windows(&self) -> Result<Vec<WantedWindow>> {
-        let wanted = sqlx::query_as!(
+        let query = sqlx::query_as!(
             WantedWindow,
             r#"SELECT board_id AS "board_id!", board AS "board!", label AS "label!", length AS "length!", at AS "at!"
                FROM centile_store.wanted_windows()"#
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(wanted)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Makes a rolling window, still without a ranking; returns the id of the period.
@@ -85,23 +83,19 @@ impl Store {
     /// Returns `None` if the window is open already, another process is filling it, or the board no
     /// longer wants it.
     pub(crate) async fn open_window(&self, window: &WantedWindow) -> Result<Option<i64>> {
-        let period_id = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             "SELECT centile_store.open_window($1, $2, $3)",
             window.board_id,
             window.length,
             window.at
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(period_id)
+        );
+        Ok(query.fetch_one(&self.writers).await?)
     }
 
     /// Releases rolling windows of a board that are no longer used. Call it until it returns `false`.
     pub(crate) async fn release_unused_windows(&self) -> Result<bool> {
-        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_unused_windows() AS "released!""#)
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(released)
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.release_unused_windows() AS "released!""#);
+        Ok(query.fetch_one(&self.writers).await?)
     }
 
     /// Returns the periods whose rankings are marked as damaged.
@@ -127,12 +121,11 @@ impl Store {
 impl Rebuilder {
     /// Repairs lanes that are behind the ledger.
     pub(crate) async fn raise_lanes(&mut self) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.raise_lanes($1, l.batches, l.times) FROM centile_store.ledger_lanes($1) l",
             self.board_id
-        )
-        .execute(&mut self.connection)
-        .await?;
+        );
+        query.execute(&mut self.connection).await?;
         Ok(())
     }
 
@@ -179,7 +172,7 @@ impl Rebuilder {
         let rank_keys: Vec<Option<i64>> = differing().map(|player| player.rank_key).collect();
         let tie_keys: Vec<Option<i64>> = differing().map(|player| player.tie_key).collect();
         let only_zeros: Vec<Option<bool>> = differing().map(|player| player.only_zeros).collect();
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.repair_players($1, $2, $3, $4, $5, $6, $7, $8)",
             self.ranking_id,
             first.lane,
@@ -189,9 +182,8 @@ impl Rebuilder {
             &rank_keys as &[Option<i64>],
             &tie_keys as &[Option<i64>],
             &only_zeros as &[Option<bool>],
-        )
-        .execute(&mut self.connection)
-        .await?;
+        );
+        query.execute(&mut self.connection).await?;
         Ok(())
     }
 

@@ -100,17 +100,22 @@ impl Store {
     }
 
     pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
-        sqlx::query!("SELECT centile.void_score($1, $2, $3, $4)", board, transaction_id, act.reason(), act.by.as_str())
-            .fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?)
-            .await?;
+        let query = sqlx::query!(
+            "SELECT centile.void_score($1, $2, $3, $4)",
+            board,
+            transaction_id,
+            act.reason(),
+            act.by.as_str()
+        );
+        query.fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?).await?;
         Ok(())
     }
 
     /// Resets a player's scores in the current periods.
     pub(crate) async fn reset_player(&self, board: &str, user_id: &str, act: &Act) -> Result<()> {
-        sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str())
-            .fetch_one(&self.writers_of_user(user_id))
-            .await?;
+        let query =
+            sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str());
+        query.fetch_one(&self.writers_of_user(user_id)).await?;
         Ok(())
     }
 

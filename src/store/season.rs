@@ -20,7 +20,7 @@ impl Store {
         by: &Actor,
     ) -> Result<()> {
         let ((start, start_date), (end, end_date)) = (starts_at.parts(), ends_at.parts());
-        sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/create_season.sql",
             board.slug.as_str(),
             name,
@@ -29,9 +29,8 @@ impl Store {
             end,
             end_date,
             by.as_str()
-        )
-        .fetch_one(&self.writers)
-        .await?;
+        );
+        query.fetch_one(&self.writers).await?;
         Ok(())
     }
 

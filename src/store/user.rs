@@ -41,9 +41,8 @@ impl Store {
     }
 
     pub(crate) async fn rename_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
-        sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>])
-            .fetch_one(&self.writers)
-            .await?;
+        let query = sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>]);
+        query.fetch_one(&self.writers).await?;
         Ok(())
     }
 
@@ -59,7 +58,7 @@ impl Store {
     ) -> Result<bool> {
         let avatar = profile.avatar.as_deref();
         let attributes = (!profile.attributes.is_empty()).then(|| serde_json::json!(profile.attributes));
-        let made = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile.put_user($1, $2, $3, $4, $5::text::jsonb, $6, $7, $8, $9) AS "made!""#,
             user_id,
             profile.name,
@@ -70,34 +69,28 @@ impl Store {
             boards,
             attributes,
             profile.reading.map(|reading| reading.map_or("default", Reading::name)),
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(made)
+        );
+        Ok(query.fetch_one(&self.writers).await?)
     }
 
     /// Returns the change of a user's attributes that is not yet applied to all boards.
     pub(crate) async fn pending_move(&self, user_id: &str) -> Result<Option<PendingMove>> {
-        let pending = sqlx::query_as!(
+        let query = sqlx::query_as!(
             PendingMove,
             r#"SELECT m.user_id AS internal_id, m.number
                FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id WHERE u.external_id = $1"#,
             user_id
-        )
-        .fetch_optional(&self.writers)
-        .await?;
-        Ok(pending)
+        );
+        Ok(query.fetch_optional(&self.writers).await?)
     }
 
     /// Returns up to 1,000 users with such a change, those of the earliest changes first.
     pub(crate) async fn unfinished_moves(&self) -> Result<Vec<String>> {
-        let users = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             "SELECT u.external_id FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id
              ORDER BY m.changed_at, m.user_id LIMIT 1000"
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(users)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Returns the boards with segments: id and slug. Reads from the primary, because a replica may be
@@ -111,21 +104,19 @@ impl Store {
 
     /// Moves a user to the segments of the current attributes on one board.
     pub(crate) async fn move_on_board(&self, board: &str, pending: PendingMove) -> Result<()> {
-        sqlx::query!("SELECT centile_store.move_player($1, $2)", board, pending.internal_id)
-            .fetch_one(&self.writers_of_row(LANE_OF_USER, pending.internal_id).await?)
-            .await?;
+        let query = sqlx::query!("SELECT centile_store.move_player($1, $2)", board, pending.internal_id);
+        query.fetch_one(&self.writers_of_row(LANE_OF_USER, pending.internal_id).await?).await?;
         Ok(())
     }
 
     /// Completes a change of attributes, unless they have changed again.
     pub(crate) async fn end_move(&self, pending: PendingMove) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "DELETE FROM centile_store.attribute_moves WHERE user_id = $1 AND number = $2",
             pending.internal_id,
             pending.number
-        )
-        .execute(&self.writers)
-        .await?;
+        );
+        query.execute(&self.writers).await?;
         Ok(())
     }
 
@@ -157,15 +148,13 @@ impl Store {
     /// [`Store::erase_from_tops`] then erases it from frozen tops and webhook messages. A repeated
     /// request with the same `request_id` returns the same new id for some days.
     pub(crate) async fn erase_user(&self, user_id: &str, request_id: Option<&str>, by: &Actor) -> Result<String> {
-        let erased = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT user_id AS "user_id!" FROM centile.erase_user($1, $2, $3, p_in_steps => true)"#,
             user_id,
             by.as_str(),
             request_id,
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(erased)
+        );
+        Ok(query.fetch_one(&self.writers).await?)
     }
 
     /// Continues the erasure of the user with this new id in up to `limit` closed periods.
@@ -206,7 +195,7 @@ impl Store {
     ///
     /// Returns [`crate::Error::Conflict`] once a later ban or unban has started.
     pub(crate) async fn ban_on_board(&self, board: &str, ban: Ban, act: &Act) -> Result<()> {
-        sqlx::query!(
+        let query = sqlx::query!(
             "SELECT centile_store.ban_player($1, $2, $3, $4, $5, $6)",
             board,
             ban.internal_id,
@@ -214,24 +203,21 @@ impl Store {
             act.reason(),
             act.by.as_str(),
             ban.number,
-        )
-        .fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?)
-        .await?;
+        );
+        query.fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?).await?;
         Ok(())
     }
 
     /// Completes a ban or an unban after the last board; returns the user's current id.
     pub(crate) async fn end_ban(&self, ban: Ban, act: &Act) -> Result<String> {
-        let user_id = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT centile_store.end_ban($1, $2, $3, $4, $5) AS "user_id!""#,
             ban.internal_id,
             ban.number,
             ban.banned,
             act.reason(),
             act.by.as_str()
-        )
-        .fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?)
-        .await?;
-        Ok(user_id)
+        );
+        Ok(query.fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?).await?)
     }
 }
