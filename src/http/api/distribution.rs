@@ -42,10 +42,7 @@ pub(crate) struct DistributionResponse<'a> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/distribution", operation_id = "show_distribution", tag = "reading", security((), ("key" = [])),
     params(BoardPath, RankingQuery),
-    responses(
-        (status = 200, description = "Percentiles and histogram.", body = DistributionResponse),
-        ReadProblems,
-    ),
+    responses((status = 200, description = "Percentiles and histogram.", body = DistributionResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;

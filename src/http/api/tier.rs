@@ -33,10 +33,7 @@ pub(crate) struct TiersResponse<'a> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/tiers", operation_id = "list_tiers", tag = "reading", security((), ("key" = [])),
     params(BoardPath, RankingQuery),
-    responses(
-        (status = 200, description = "The tiers, best first.", body = TiersResponse),
-        ReadProblems,
-    ),
+    responses((status = 200, description = "The tiers, best first.", body = TiersResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
