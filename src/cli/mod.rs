@@ -37,10 +37,13 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    Error, Result,
+    Error, Result, boards,
     config::{self, Config},
     instance::Instance,
-    model::settings::Settings,
+    model::{
+        board::{Board, BoardSlug},
+        settings::Settings,
+    },
     store::migrate::check_url,
 };
 
@@ -242,6 +245,15 @@ async fn run(cli: Cli) -> Result<()> {
 /// Runs `job` with an instance, then shuts the instance down.
 async fn with_instance<T>(config: &Config, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
     with_settings(&config.for_command()?, job).await
+}
+
+/// Like [`with_instance`], with a board.
+async fn with_board<T>(
+    config: &Config,
+    slug: &BoardSlug,
+    job: impl AsyncFnOnce(&Instance, &Board) -> Result<T>,
+) -> Result<T> {
+    with_instance(config, async |instance| job(instance, &*boards::find(&instance.boards, slug).await?).await).await
 }
 
 /// Like [`with_instance`], with explicit settings.
