@@ -7,8 +7,8 @@ use crate::{
     Result,
     cli::{act::reason, by::By, output, with_board},
     config::{Config, time, value},
-    model::{act::Act, board::BoardSlug, user::UserId},
-    periods::closing::{self, ScoreCorrection},
+    model::{act::Act, board::BoardSlug, score::Correction, user::UserId},
+    periods::closing,
 };
 
 /// A correction.
@@ -39,7 +39,7 @@ pub(super) struct Correct {
 /// Writes the correction and lists the archives to refresh.
 pub(super) async fn run(config: &Config, correct: Correct) -> Result<()> {
     let board_slug = correct.board;
-    let correction = ScoreCorrection {
+    let correction = Correction {
         user_id: correct.user_id,
         points: correct.points,
         tiebreak: correct.tiebreak,

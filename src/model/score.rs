@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::model::{metadata::Metadata, user::UserId};
+use crate::model::{act::Act, metadata::Metadata, user::UserId};
 
 /// Tiebreaks of `tiebreak` boards; larger ones win.
 pub(crate) const TIEBREAKS: RangeInclusive<i16> = -2_048..=2_047;
@@ -28,6 +28,20 @@ pub struct Event {
     pub metadata: Option<Metadata>,
     /// Time of an imported event. A live one gets the time of its batch.
     pub occurred_at: Option<DateTime<Utc>>,
+}
+
+/// A past score that an administrator adds.
+#[derive(Debug, Clone)]
+pub struct Correction {
+    pub user_id: UserId,
+    /// Points, usually negative.
+    pub points: i64,
+    /// Tiebreak, on boards with ties by tiebreak.
+    pub tiebreak: Option<i16>,
+    /// Time for which the score counts.
+    pub at: DateTime<Utc>,
+    /// Actor and reason. A correction requires a reason.
+    pub act: Act,
 }
 
 /// A row of a player's ledger.

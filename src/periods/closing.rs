@@ -9,8 +9,6 @@ use std::{
     time::Instant,
 };
 
-use chrono::{DateTime, Utc};
-
 use crate::{
     Code, Error, Resource, Result,
     cache::{Cache, CacheKey},
@@ -19,11 +17,11 @@ use crate::{
         board::Board,
         closing::ClosedPeriod,
         period::{PeriodSelector, PeriodState},
-        user::UserId,
+        score::Correction,
     },
     store::{
         Store,
-        closing::{Closer, Correction, DuePeriod, NamedPeriod},
+        closing::{Closer, DuePeriod, NamedPeriod},
     },
     telemetry,
 };
@@ -284,34 +282,11 @@ pub async fn refresh(
     Ok(Refreshed { period: named.name, revision, players })
 }
 
-/// A past score that an administrator adds.
-#[derive(Debug, Clone)]
-pub struct ScoreCorrection {
-    pub user_id: UserId,
-    /// Points, usually negative.
-    pub points: i64,
-    /// Tiebreak, on boards with ties by tiebreak.
-    pub tiebreak: Option<i16>,
-    /// Time for which the score counts.
-    pub at: DateTime<Utc>,
-    /// Actor and reason. A correction requires a reason.
-    pub act: Act,
-}
-
 /// Adds a past score, also to closed periods.
 ///
 /// Returns the transaction id, and the closed periods whose archives need a refresh.
-pub async fn correct(store: &Store, board: &Board, correction: &ScoreCorrection) -> Result<(i64, Vec<String>)> {
-    store
-        .correct_score(&Correction {
-            board: board.slug.as_str(),
-            user_id: correction.user_id.as_str(),
-            points: correction.points,
-            tiebreak: correction.tiebreak,
-            at: correction.at,
-            act: &correction.act,
-        })
-        .await
+pub async fn correct(store: &Store, board: &Board, correction: &Correction) -> Result<(i64, Vec<String>)> {
+    store.correct_score(board.slug.as_str(), correction).await
 }
 
 /// An archive that exceeds its board's retention.

@@ -10,6 +10,7 @@ use crate::{
     model::{
         act::Act,
         period::{PeriodSelector, PeriodState},
+        score::Correction,
     },
     store::{Store, check_primary, period},
 };
@@ -173,32 +174,21 @@ impl Store {
 
     /// Adds a correction to a player's score; returns its transaction id and the closed periods to
     /// refresh.
-    pub(crate) async fn correct_score(&self, correction: &Correction<'_>) -> Result<(i64, Vec<String>)> {
+    pub(crate) async fn correct_score(&self, board: &str, correction: &Correction) -> Result<(i64, Vec<String>)> {
         let row = sqlx::query!(
             r#"SELECT transaction_id AS "transaction_id!", to_refresh FROM centile.correct_score($1, $2, $3, $4, $5, $6, $7)"#,
-            correction.board,
-            correction.user_id,
+            board,
+            correction.user_id.as_str(),
             correction.points,
             correction.at,
             correction.act.reason(),
             correction.act.by.as_str(),
             correction.tiebreak
         )
-        .fetch_one(&self.writers_of_user(correction.user_id))
+        .fetch_one(&self.writers_of_user(correction.user_id.as_str()))
         .await?;
         Ok((row.transaction_id, row.to_refresh.unwrap_or_default()))
     }
-}
-
-/// A past score that an administrator adds.
-#[derive(Debug)]
-pub(crate) struct Correction<'a> {
-    pub(crate) board: &'a str,
-    pub(crate) user_id: &'a str,
-    pub(crate) points: i64,
-    pub(crate) tiebreak: Option<i16>,
-    pub(crate) at: DateTime<Utc>,
-    pub(crate) act: &'a Act,
 }
 
 impl Closer {

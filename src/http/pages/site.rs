@@ -66,7 +66,6 @@ pub(crate) const HTML: &str = "text/html; charset=utf-8";
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 const LIMIT_DEFAULT: u32 = 25;
-
 const LIMIT_MAX: u32 = 100;
 
 /// Maximum boards on the home page that are shown with their top. Others are shown by name.
