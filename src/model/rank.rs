@@ -47,6 +47,22 @@ pub struct Header {
 }
 
 impl Header {
+    /// Returns the header of an empty ranking.
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        use crate::model::{board::PeriodKind, period::PeriodState};
+        let (kind, label, state) = (PeriodKind::AllTime, "all_time".to_owned(), PeriodState::Open);
+        Self {
+            period: Period { kind, label, starts_at: None, ends_at: None, state, segment: None },
+            version: String::new(),
+            players: 0,
+            etag: None,
+            answered_by: AnsweredBy::Sql,
+            combined: None,
+            tiers: None,
+        }
+    }
+
     /// Returns what decides the tiers of the players.
     #[must_use]
     pub fn tiering<'a>(&'a self, board: &'a Board) -> Tiering<'a> {
