@@ -288,7 +288,6 @@ fn with_flag_name(error: Error, matches: &ArgMatches) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Code;
 
     #[test]
     fn command_line_definition_is_valid() {
@@ -303,7 +302,7 @@ mod tests {
             let error = with_flag_name(Error::invalid(field, "no"), &matches);
             assert_eq!(error.to_string(), format!("{written}: no"));
         }
-        assert_eq!(with_flag_name(Error::conflict(Code::Conflict, "time_zone"), &matches).to_string(), "time_zone");
+        assert_eq!(with_flag_name(Error::other_conflict("time_zone"), &matches).to_string(), "time_zone");
         Ok(())
     }
 }

@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     maintenance::rebalance::{self, Moves},
     model::{
         act::Act,
@@ -75,29 +75,20 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
     if let Some(selector) = selector {
         let named = closing::named(store, board, selector).await?;
         if board.mode == Mode::Combined {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "board {0} is combined: `centile refresh --board {0}` computes it from its sources",
-                    board.slug
-                ),
-            ));
+            return Err(Error::other_conflict(format!(
+                "board {0} is combined: `centile refresh --board {0}` computes it from its sources",
+                board.slug
+            )));
         }
         if named.state == PeriodState::Closed {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "{0} of board {1} is closed: `centile refresh --board {1} --period {0}` makes its archive from the ledger",
-                    named.name, board.slug
-                ),
-            ));
+            return Err(Error::other_conflict(format!(
+                "{0} of board {1} is closed: `centile refresh --board {1} --period {0}` makes its archive from the ledger",
+                named.name, board.slug
+            )));
         }
         period_id = named.period_id;
         if period_id.is_none() {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!("{} of board {} has no scores", named.name, board.slug),
-            ));
+            return Err(Error::other_conflict(format!("{} of board {} has no scores", named.name, board.slug)));
         }
     }
     let periods = store.verifiable_periods(Some(board.id), period_id).await?;

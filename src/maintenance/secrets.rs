@@ -1,7 +1,7 @@
 //! Keeps the secrets of webhooks encrypted with the current master key.
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     access::key,
     model::{
         encryption::{MasterKeys, is_example},
@@ -59,10 +59,9 @@ async fn encrypt(
             let secret =
                 stored.decrypt(&purpose, keys).map_err(|error| Error::invalid("master_key", error.to_string()))?;
             if is_example(&secret) {
-                return Err(Error::conflict(
-                    Code::Conflict,
-                    format!("the secret of {purpose} is an example: create another one"),
-                ));
+                return Err(Error::other_conflict(format!(
+                    "the secret of {purpose} is an example: create another one"
+                )));
             }
             match keys {
                 Some(keys) if is_wanted(stored, keys) => {

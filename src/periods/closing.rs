@@ -123,17 +123,11 @@ pub async fn close_one(
 ) -> Result<bool> {
     let named = named(store, board, selector).await?;
     if selector.segment().is_some() {
-        return Err(Error::conflict(
-            Code::Conflict,
-            format!("{} is closed together with {}", named.name, selector.whole()),
-        ));
+        return Err(Error::other_conflict(format!("{} is closed together with {}", named.name, selector.whole())));
     }
     if matches!(named.state, PeriodState::Open | PeriodState::Upcoming) {
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
-        return Err(Error::conflict(
-            Code::Conflict,
-            format!("{} of board {} is not over yet: it {end}", named.name, board.slug),
-        ));
+        return Err(Error::other_conflict(format!("{} of board {} is not over yet: it {end}", named.name, board.slug)));
     }
     let is_due = named.period_id.is_some() && !store.due_periods(named.period_id).await?.is_empty();
     let mut has_reported = false;
@@ -205,7 +199,7 @@ async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str
     let due = store.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
-        import.ok_or_else(|| Error::conflict(Code::Conflict, format!("closing {period} was cancelled; retry")))?;
+        import.ok_or_else(|| Error::other_conflict(format!("closing {period} was cancelled; retry")))?;
     Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
 }
 
@@ -261,13 +255,10 @@ pub async fn refresh(
 ) -> Result<Refreshed> {
     let named = named(store, board, selector).await?;
     if selector.segment().is_some() {
-        return Err(Error::conflict(
-            Code::Conflict,
-            format!("{} is refreshed together with {}", named.name, selector.whole()),
-        ));
+        return Err(Error::other_conflict(format!("{} is refreshed together with {}", named.name, selector.whole())));
     }
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
-        return Err(Error::conflict(Code::Conflict, format!("{} of board {} is not closed", named.name, board.slug)));
+        return Err(Error::other_conflict(format!("{} of board {} is not closed", named.name, board.slug)));
     };
     let another =
         || Error::unavailable(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
