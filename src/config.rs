@@ -104,13 +104,11 @@ impl Config {
     }
 
     /// Returns the URL of Redis, if one is configured.
-    #[must_use]
     pub fn redis_url(&self) -> Option<&str> {
         given(self.redis_url.as_ref())
     }
 
     /// Returns the file of certificate authorities for Redis, if one is configured.
-    #[must_use]
     pub fn redis_ca(&self) -> Option<PathBuf> {
         self.redis_ca.clone().filter(|file| !file.as_os_str().is_empty())
     }
@@ -123,7 +121,6 @@ impl Config {
     }
 
     /// Returns the configured log filter, or `default`.
-    #[must_use]
     pub fn log_filter(&self, default: &str) -> EnvFilter {
         let filter = EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default));
         // sqlx logs unknown URL parameters with their values, so a mistyped `password=` would be
@@ -378,7 +375,6 @@ pub struct InstanceFlags {
 
 impl InstanceFlags {
     /// Returns the settings of the HTTP layer, without TLS.
-    #[must_use]
     pub fn http(&self) -> http::Settings {
         let cores = || thread::available_parallelism().map_or(1, NonZero::get);
         http::Settings {
@@ -407,14 +403,12 @@ impl InstanceFlags {
     }
 
     /// Returns how long to keep serving after a stop signal.
-    #[must_use]
     pub fn drain(&self) -> Duration {
         Duration::from_secs(self.drain.into())
     }
 
     /// Returns the settings of an instance on the given servers, without a Redis CA or
     /// master key.
-    #[must_use]
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
             database_url: database_url.into(),
@@ -518,7 +512,6 @@ pub fn time(text: &str) -> Result<DateTime<Utc>, String> {
 }
 
 /// Parses one of the names of `T` for clap, whose help lists them.
-#[must_use]
 pub fn named<T>() -> impl TypedValueParser<Value = T>
 where
     T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,

@@ -14,7 +14,13 @@ use crate::{
         user::PutUser,
     },
     import::{EventFile, ImportedEvent, ImportedLine, Progress},
-    model::{board::Board, file_format::FileFormat, metadata::Metadata},
+};
+
+pub use crate::model::{
+    board::{Board, Mode, PeriodKind, Ties},
+    file_format::FileFormat,
+    metadata::Metadata,
+    period::{Period, PeriodSelector, PeriodState},
 };
 
 /// Parses id and secret from the text of a key.

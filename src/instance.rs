@@ -34,7 +34,6 @@ const CONNECTED_FOR: Duration = Duration::from_secs(2);
 /// Interval of flushing recorded metrics into their histograms.
 const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
-/// Result of a readiness check.
 #[derive(Debug, Clone, Copy)]
 pub struct Readiness {
     /// Whether the database's schema is newer than this program's.

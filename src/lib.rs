@@ -3,12 +3,12 @@
 //! The modules stand in the order of their layers, lowest first. A module imports only from
 //! layers that precede its own in this list; `tests/it/layers.rs` checks that.
 
-pub mod model;
+mod model;
 mod rules;
 
 mod background;
 mod single_flight;
-pub mod telemetry;
+mod telemetry;
 
 pub mod cache;
 mod queue;
@@ -28,13 +28,13 @@ mod delivery;
 
 mod maintenance;
 
-pub mod import;
+mod import;
 
-pub mod instance;
+mod instance;
 
-pub mod http;
+mod http;
 
-pub mod config;
+mod config;
 
 pub mod dev;
 
@@ -47,6 +47,7 @@ pub mod tested;
 #[doc(hidden)]
 pub mod timed;
 
+pub use http::openapi;
 pub use model::{
     code::Code,
     error::{Error, Resource, Result},

@@ -12,47 +12,26 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use crate::model::closing::ClosedPeriod;
 
 const PERIODS_CLOSED: &str = "centile_periods_closed_total";
-
 const ARCHIVE_DIFFERENCES: &str = "centile_archive_differences_total";
-
 const SUMS_LIMITED: &str = "centile_sums_limited_total";
-
 const ROWS_MOVED: &str = "centile_layout_rows_moved_total";
-
 const COUNT_DIFFERENCES: &str = "centile_count_differences_total";
-
 const COUNTS_WRONG: &str = "centile_count_differences";
-
 const REQUESTS: &str = "centile_http_requests_total";
-
 const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
-
 const CONNECTIONS_NOW: &str = "centile_http_connections";
-
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
-
 const SUBSCRIBERS: &str = "centile_live_subscribers";
-
 const SUBSCRIBERS_DROPPED: &str = "centile_live_subscribers_dropped_total";
-
 const LIVE_READS: &str = "centile_live_reads_total";
-
 const STREAMED: &str = "centile_streamed_transactions_total";
-
 const REFUSED: &str = "centile_http_requests_refused_total";
-
 const REQUEST_TIME: &str = "centile_http_request_duration_seconds";
-
 const READS: &str = "centile_reads_total";
-
 const TOP_AGE: &str = "centile_top_age_seconds";
-
 const SHARED_READS: &str = "centile_shared_cache_reads_total";
-
 const SKEW: &str = "centile_bucket_skew";
-
 const BATCH_EVENTS: &str = "centile_batch_events";
-
 const BATCH_TIME: &str = "centile_batch_duration_seconds";
 
 /// Bounds of duration histograms, in seconds: from a cached top to the longest wait of a caller.

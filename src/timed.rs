@@ -1,14 +1,14 @@
 //! For `benches/computation` and `benches/scale` only: pure code that requests run, otherwise
 //! private.
 
+pub use crate::model::{
+    board::{Board, PeriodKind},
+    period::{Period, PeriodSelector, PeriodState},
+    rank::{AnsweredBy, Header, Page, Row},
+    user::UserId,
+};
 use crate::{
     Error, Result, http,
-    model::{
-        board::Board,
-        period::{Period, PeriodSelector},
-        rank::Page,
-        user::UserId,
-    },
     ranking::{
         cursor::Cursor,
         index::{Builder, RankIndex, key::RankKey},

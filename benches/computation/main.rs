@@ -3,13 +3,8 @@
 use std::{error::Error, hint::black_box};
 
 use centile::{
-    model::{
-        board::{Board, PeriodKind},
-        period::{Period, PeriodSelector, PeriodState},
-        rank::{AnsweredBy, Header, Page, Row},
-        user::UserId,
-    },
-    tested, timed,
+    tested,
+    timed::{self, AnsweredBy, Board, Header, Page, Period, PeriodKind, PeriodSelector, PeriodState, Row, UserId},
 };
 use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, Throughput};

@@ -71,10 +71,9 @@ pub(crate) async fn refuse_examples(store: &Store) -> Result<()> {
     let digests: Vec<Vec<u8>> = examples().map(|secret| Sha256::digest(secret).to_vec()).collect();
     match store.keys_of_digests(&digests).await?.first() {
         None => Ok(()),
-        Some(id) => Err(Error::conflict(
-            Code::Conflict,
-            format!("the secret of key {id} is an example: revoke it and create another key"),
-        )),
+        Some(id) => Err(Error::other_conflict(format!(
+            "the secret of key {id} is an example: revoke it and create another key"
+        ))),
     }
 }
 
@@ -88,7 +87,6 @@ fn examples() -> impl Iterator<Item = String> {
     repeated.chain(counted).chain([bytes, "64 random hexadecimal digits".to_owned()])
 }
 
-/// Returns all keys, newest first.
 pub async fn list(store: &Store) -> Result<Vec<Key>> {
     store.keys().await
 }

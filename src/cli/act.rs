@@ -27,7 +27,6 @@ impl ActFlags {
         self.reason.is_some()
     }
 
-    /// Returns the validated act.
     pub(super) fn read(self) -> Result<act::Act> {
         act::Act::new(self.by.actor()?, self.reason)
     }

@@ -4,7 +4,7 @@ use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 
 use crate::{
-    Code, Error, Result, boards,
+    Error, Result, boards,
     cli::{
         output::{self, thousands},
         with_instance,
@@ -134,21 +134,14 @@ impl Tally {
 
     fn result(&self) -> Result<()> {
         if self.failed > 0 {
-            Err(Error::conflict(
-                Code::Conflict,
-                format!("periods that could not be closed or prepared: {}", self.failed),
-            ))
+            Err(Error::other_conflict(format!("periods that could not be closed or prepared: {}", self.failed)))
         } else if self.different > 0 {
-            Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "periods whose live ranking differed from the ledger: {}; their archives follow the ledger",
-                    self.different
-                ),
-            ))
+            Err(Error::other_conflict(format!(
+                "periods whose live ranking differed from the ledger: {}; their archives follow the ledger",
+                self.different
+            )))
         } else if self.interrupted > 0 {
-            Err(Error::conflict(
-                Code::Conflict,
+            Err(Error::other_conflict(
                 "periods wait for an interrupted import: run the import again, or abandon it with \
                  `centile import --abandon --board SLUG`"
                     .to_owned(),

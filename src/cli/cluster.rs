@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     cli::{
         output::{self, table},
         with_instance,
@@ -42,7 +42,6 @@ pub(super) struct Init {
     from: Option<String>,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Init(Init { lanes, groups, from }) => {
@@ -56,7 +55,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 /// Prints a line for each server.
 fn show(servers: &[Server]) -> Result<()> {
     if servers.is_empty() {
-        return Err(Error::conflict(Code::Conflict, "the database is not a cluster: see `centile cluster init`"));
+        return Err(Error::other_conflict("the database is not a cluster: see `centile cluster init`"));
     }
     let headings = ["SERVER", "STATE", "LANES", "SIZE", "LAG", "GROUPS"];
     output::print(table(headings, servers.iter().map(Server::cells).collect()))

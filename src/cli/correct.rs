@@ -4,11 +4,11 @@ use chrono::{DateTime, Utc};
 use clap::{Args, value_parser};
 
 use crate::{
-    Result, boards,
-    cli::{act::reason, by::By, output, with_instance},
+    Result,
+    cli::{act::reason, by::By, output, with_board},
     config::{Config, time, value},
-    model::{act::Act, board::BoardSlug, user::UserId},
-    periods::closing::{self, ScoreCorrection},
+    model::{act::Act, board::BoardSlug, score::Correction, user::UserId},
+    periods::closing,
 };
 
 /// A correction.
@@ -39,16 +39,15 @@ pub(super) struct Correct {
 /// Writes the correction and lists the archives to refresh.
 pub(super) async fn run(config: &Config, correct: Correct) -> Result<()> {
     let board_slug = correct.board;
-    let correction = ScoreCorrection {
+    let correction = Correction {
         user_id: correct.user_id,
         points: correct.points,
         tiebreak: correct.tiebreak,
         at: correct.at,
         act: Act::new(correct.by.actor()?, Some(correct.reason))?,
     };
-    let (transaction_id, to_refresh) = with_instance(config, async |instance| {
-        let board = boards::find(&instance.boards, &board_slug).await?;
-        closing::correct(&instance.store, &board, &correction).await
+    let (transaction_id, to_refresh) = with_board(config, &board_slug, async |instance, board| {
+        closing::correct(&instance.store, board, &correction).await
     })
     .await?;
     output::print(format!("score transaction {transaction_id} of board {board_slug} corrects {}", correction.user_id))?;

@@ -117,7 +117,6 @@ Submit a score with the server key:
     ))
 }
 
-/// Prints a labelled line.
 fn line(label: &str, text: &str) -> Result<()> {
     output::print(format!("  {label:<12}{text}"))
 }

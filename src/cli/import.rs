@@ -13,7 +13,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
-    Code, Error, Result, boards,
+    Error, Result, boards,
     cli::{
         by::By,
         output::{self, fields, thousands},
@@ -117,15 +117,12 @@ pub(super) async fn import_file<R: Record>(
     result.map_err(|error| with_advice(error, &counts, advice))?;
     match counts.rejected {
         0 => Ok(()),
-        rejected => Err(Error::conflict(
-            Code::Conflict,
-            format!(
-                "{} of {} lines were rejected; see the reasons in {}",
-                thousands(rejected),
-                thousands(counts.lines()),
-                path.display()
-            ),
-        )),
+        rejected => Err(Error::other_conflict(format!(
+            "{} of {} lines were rejected; see the reasons in {}",
+            thousands(rejected),
+            thousands(counts.lines()),
+            path.display()
+        ))),
     }
 }
 

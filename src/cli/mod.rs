@@ -37,10 +37,13 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    Error, Result,
+    Error, Result, boards,
     config::{self, Config},
     instance::Instance,
-    model::settings::Settings,
+    model::{
+        board::{Board, BoardSlug},
+        settings::Settings,
+    },
     store::migrate::check_url,
 };
 
@@ -244,6 +247,15 @@ async fn with_instance<T>(config: &Config, job: impl AsyncFnOnce(&Instance) -> R
     with_settings(&config.for_command()?, job).await
 }
 
+/// Like [`with_instance`], with a board.
+async fn with_board<T>(
+    config: &Config,
+    slug: &BoardSlug,
+    job: impl AsyncFnOnce(&Instance, &Board) -> Result<T>,
+) -> Result<T> {
+    with_instance(config, async |instance| job(instance, &*boards::find(&instance.boards, slug).await?).await).await
+}
+
 /// Like [`with_instance`], with explicit settings.
 async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
     check_url(settings.database_url.as_str()).await?;
@@ -276,7 +288,6 @@ fn with_flag_name(error: Error, matches: &ArgMatches) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Code;
 
     #[test]
     fn command_line_definition_is_valid() {
@@ -291,7 +302,7 @@ mod tests {
             let error = with_flag_name(Error::invalid(field, "no"), &matches);
             assert_eq!(error.to_string(), format!("{written}: no"));
         }
-        assert_eq!(with_flag_name(Error::conflict(Code::Conflict, "time_zone"), &matches).to_string(), "time_zone");
+        assert_eq!(with_flag_name(Error::other_conflict("time_zone"), &matches).to_string(), "time_zone");
         Ok(())
     }
 }

@@ -81,7 +81,6 @@ pub(super) struct Which {
     message_id: i64,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, waiting, limit, json }) => {

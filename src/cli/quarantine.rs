@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 
 use crate::{
-    Result, boards,
+    Result,
     cli::{
         act::ActFlags,
         output::{self, table, thousands},
-        with_instance,
+        with_board,
     },
     config::{Config, named, value},
     model::{
@@ -59,13 +59,11 @@ pub(super) struct Decision {
     act: ActFlags,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, state, limit, json }) => {
-            let (events, next) = with_instance(config, async |instance| {
-                let board = boards::find(&instance.boards, &board).await?;
-                quarantine::list(&instance.store, &board, state, limit, None).await
+            let (events, next) = with_board(config, &board, async |instance, board| {
+                quarantine::list(&instance.store, board, state, limit, None).await
             })
             .await?;
             if json {
@@ -81,9 +79,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Accept(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            let transaction_id = with_instance(config, async |instance| {
-                let board = boards::find(&instance.boards, &board).await?;
-                quarantine::accept(&instance.rankings, &board, quarantine_id, &act).await
+            let transaction_id = with_board(config, &board, async |instance, board| {
+                quarantine::accept(&instance.rankings, board, quarantine_id, &act).await
             })
             .await?;
             output::print(format!(
@@ -92,9 +89,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Reject(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            with_instance(config, async |instance| {
-                let board = boards::find(&instance.boards, &board).await?;
-                quarantine::reject(&instance.store, &board, quarantine_id, &act).await
+            with_board(config, &board, async |instance, board| {
+                quarantine::reject(&instance.store, board, quarantine_id, &act).await
             })
             .await?;
             output::print(format!("event {quarantine_id} of board {board} rejected"))

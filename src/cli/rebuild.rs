@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 
 use crate::{
-    Code, Error, Result, boards,
+    Error, Result, boards,
     cli::{
         act::ActFlags,
         output::{self, thousands},
@@ -60,7 +60,7 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
             None if periods.is_empty() => output::print("the board has no open period"),
             None => Ok(()),
             Some(error) if periods.len() == 1 => Err(error),
-            Some(_) => Err(Error::conflict(Code::Conflict, format!("{failed} periods could not be rebuilt"))),
+            Some(_) => Err(Error::other_conflict(format!("{failed} periods could not be rebuilt"))),
         }
     })
     .await

@@ -4,7 +4,7 @@
 use clap::{ArgGroup, Args};
 
 use crate::{
-    Code, Error, Result, boards,
+    Error, Result, boards,
     cli::{
         act::ActFlags,
         output::{self, thousands},
@@ -103,10 +103,9 @@ async fn refresh_due(instance: &Instance, print: impl Fn(String) -> Result<()>) 
         (false, ..) => Ok("another process is refreshing combined boards; nothing was done".to_owned()),
         (_, 0, 0) => Ok("nothing is due".to_owned()),
         (_, done, 0) => Ok(format!("{done} refreshed")),
-        (_, _, failed) => Err(Error::conflict(
-            Code::Conflict,
-            format!("{failed} could not be refreshed; readers get the previous rankings"),
-        )),
+        (_, _, failed) => {
+            Err(Error::other_conflict(format!("{failed} could not be refreshed; readers get the previous rankings")))
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand, value_parser};
 
 use crate::{
-    Error, Result, boards,
-    cli::{act::ActFlags, output, with_instance},
+    Error, Result,
+    cli::{act::ActFlags, output, with_board},
     config::{Config, value},
     model::{
         board::BoardSlug,
@@ -88,41 +88,35 @@ fn text_of(accepted: &Accepted, repeated: bool) -> String {
     output::fields(&lines)
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Submit { user_id, points, board, id, reason, tiebreak, metadata } => {
             let event = Event { user_id, points, reason, id, tiebreak, metadata, occurred_at: None };
-            let written = with_instance(config, async |instance| {
-                let board = boards::find(&instance.boards, &board).await?;
-                let answers = scoring::submit(&instance.writers, &instance.rankings, &board, vec![event], false);
-                Ok((answers.await?.pop(), board))
+            let result = with_board(config, &board, async |instance, board| {
+                let answers = scoring::submit(&instance.writers, &instance.rankings, board, vec![event], false);
+                match answers.await?.pop() {
+                    Some(Ok(Answer::Accepted { accepted, repeated, .. })) => Ok(text_of(&accepted, repeated)),
+                    Some(Ok(Answer::Quarantined { quarantine_id, violation, .. })) => {
+                        Ok(format!("event {quarantine_id} quarantined: {}", violation.error(board)))
+                    }
+                    Some(Err(error)) => Err(error),
+                    None => Err(Error::Internal("missing answer to an event".to_owned())),
+                }
             });
-            match written.await? {
-                (Some(Ok(Answer::Accepted { accepted, repeated, .. })), _) => {
-                    output::print(text_of(&accepted, repeated))
-                }
-                (Some(Ok(Answer::Quarantined { quarantine_id, violation, .. })), board) => {
-                    output::print(format!("event {quarantine_id} quarantined: {}", violation.error(&board)))
-                }
-                (Some(Err(error)), _) => Err(error),
-                (None, _) => Err(Error::Internal("missing answer to an event".to_owned())),
-            }
+            output::print(result.await?)
         }
         Command::Void { transaction_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_instance(config, async |instance| {
-                let board = boards::find(&instance.boards, &board).await?;
-                scoring::void(&instance.rankings, &board, transaction_id, &act).await
+            with_board(config, &board, async |instance, board| {
+                scoring::void(&instance.rankings, board, transaction_id, &act).await
             })
             .await?;
             output::print(format!("score transaction {transaction_id} of board {board} voided"))
         }
         Command::Reset { user_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_instance(config, async |instance| {
-                let board = boards::find(&instance.boards, &board).await?;
-                scoring::reset(&instance.rankings, &board, &user_id, &act).await
+            with_board(config, &board, async |instance, board| {
+                scoring::reset(&instance.rankings, board, &user_id, &act).await
             })
             .await?;
             output::print(format!("player {user_id} reset on board {board}"))

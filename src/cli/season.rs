@@ -3,14 +3,13 @@
 use clap::{Args, Subcommand};
 
 use crate::{
-    Result, boards,
+    Result,
     cli::{
         by::By,
         output::{self, table},
-        with_instance,
+        with_board,
     },
     config::{Config, value},
-    instance::Instance,
     model::{
         board::{BoardSlug, Mode},
         name::Named as _,
@@ -60,16 +59,14 @@ pub(super) struct Create {
     by: By,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let by = create.by.actor()?;
-            let create_season = async |instance: &Instance| {
-                let board = boards::find(&instance.boards, &create.board).await?;
-                season::create(&instance.store, &board, &create.name, (create.starts_at, create.ends_at), &by).await
-            };
-            let season = with_instance(config, create_season).await?;
+            let season = with_board(config, &create.board, async |instance, board| {
+                season::create(&instance.store, board, &create.name, (create.starts_at, create.ends_at), &by).await
+            })
+            .await?;
             if create.json {
                 return output::print_json(&season);
             }
@@ -77,11 +74,10 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(format!("season {} of board {} created: {starts_at} to {ends_at}", season.name, create.board))
         }
         Command::List { board: slug, json } => {
-            let list = async |instance: &Instance| {
-                let board = boards::find(&instance.boards, &slug).await?;
-                Ok((board.mode, season::list(&instance.store, &board).await?))
-            };
-            let (mode, seasons) = with_instance(config, list).await?;
+            let (mode, seasons) = with_board(config, &slug, async |instance, board| {
+                Ok((board.mode, season::list(&instance.store, board).await?))
+            })
+            .await?;
             if json {
                 return output::print_json(&seasons);
             }

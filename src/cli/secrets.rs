@@ -22,7 +22,6 @@ pub(super) enum Command {
     Encrypt,
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     let Command::Encrypt = command;
     let secrets = with_instance(config, async |instance| {

@@ -21,7 +21,6 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Installs the handler.
     pub(super) fn listen() -> Result<Self> {
         let listen = |kind| signal(kind).map_err(|error| Error::Internal(format!("cannot handle signals: {error}")));
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })

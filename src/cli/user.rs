@@ -127,7 +127,6 @@ fn attribute(text: &str) -> Result<(Attribute, Option<String>), String> {
     Ok((name, Some(value.to_owned()).filter(|value| !value.is_empty())))
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Show { player, json } => {

@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 
 use crate::{
-    Code, Error, Result, boards,
+    Error, Result, boards,
     cli::{
         output::{self, thousands},
         with_instance,
@@ -106,16 +106,13 @@ impl Tally {
         if self.different == 0 {
             return if self.periods == 0 { output::print("nothing to compare yet") } else { Ok(()) };
         }
-        Err(Error::conflict(
-            Code::Conflict,
-            format!(
-                "{} in {} of {} periods. The ledger is right: `centile rebuild` repairs open periods, `centile refresh` \
+        Err(Error::other_conflict(format!(
+            "{} in {} of {} periods. The ledger is right: `centile rebuild` repairs open periods, `centile refresh` \
              repairs archives; docs/runbooks/count-differences.md explains each difference",
-                differences(self.differences),
-                thousands(self.different),
-                thousands(self.periods)
-            ),
-        ))
+            differences(self.differences),
+            thousands(self.different),
+            thousands(self.periods)
+        )))
     }
 }
 

@@ -7,15 +7,14 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::{
-    Error, Result, boards,
+    Error, Result,
     cli::{
         by::By,
         output::{self, fields},
-        with_instance,
+        with_board,
     },
     config::{Config, value},
     delivery::webhook,
-    instance::Instance,
     model::{
         board::BoardSlug,
         hidden::Hidden,
@@ -108,23 +107,15 @@ impl Set {
     }
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Set(set) => {
             let (given, by) = (set.secret()?, set.by.actor()?);
             let secret = given.clone().map_or_else(Secret::random, Ok)?;
             let slug = &set.of.board;
-            with_instance(config, async |instance| {
-                webhook::set(
-                    &instance.store,
-                    instance.master_keys.as_deref(),
-                    &*boards::find(&instance.boards, slug).await?,
-                    &set.url,
-                    &secret,
-                    &by,
-                )
-                .await
+            with_board(config, slug, async |instance, board| {
+                let master_keys = instance.master_keys.as_deref();
+                webhook::set(&instance.store, master_keys, board, &set.url, &secret, &by).await
             })
             .await?;
             if given.is_some() {
@@ -138,10 +129,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Show { of: Of { board: slug }, json } => {
-            let find = async |instance: &Instance| {
-                webhook::find(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
-            };
-            let webhook = with_instance(config, find).await?;
+            let webhook =
+                with_board(config, &slug, async |instance, board| webhook::find(&instance.store, board).await).await?;
             if json {
                 return output::print_json(&Line { board: &slug, url: &webhook.url, created_at: webhook.created_at });
             }
@@ -153,10 +142,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Remove(Remove { of: Of { board: slug }, by }) => {
             let by = by.actor()?;
-            let remove = async |instance: &Instance| {
-                webhook::remove(&instance.store, &*boards::find(&instance.boards, &slug).await?, &by).await
-            };
-            with_instance(config, remove).await?;
+            with_board(config, &slug, async |instance, board| webhook::remove(&instance.store, board, &by).await)
+                .await?;
             output::print(format!("webhook of board {slug} removed"))
         }
     }

@@ -75,7 +75,7 @@ fn start(copying: &Copying<'_>, first: &Start, place: &str, stored: &str) -> Res
     if stored.is_empty() {
         return Ok(first.clone());
     }
-    let other = |_| Error::conflict(Code::Conflict, format!("{place} has a cursor that is not of this board"));
+    let other = |_| Error::other_conflict(format!("{place} has a cursor that is not of this board"));
     Cursor::parse(stored, copying.board.id).map(Start::After).map_err(other)
 }
 

@@ -84,7 +84,6 @@ impl Cursor {
 }
 
 impl Start {
-    /// Parses the parameter `after`.
     pub(crate) fn parse(after: Option<&str>, board_id: i32) -> Result<Self> {
         match after {
             None => Ok(Self::Oldest),

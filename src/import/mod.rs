@@ -40,7 +40,6 @@ use crate::{
 /// Write connections of an import: three quarters suffice for the concurrent batches and `prepare`.
 pub const WRITE_CONNECTIONS: u32 = (lane::MAX_CONCURRENT_BATCHES + 1) * 4 / 3;
 
-/// Options of an import.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The actor in the audit log.

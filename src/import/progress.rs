@@ -31,8 +31,6 @@ pub struct Counts {
 }
 
 impl Progress {
-    /// Returns the current counts.
-    #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
             bytes: self.bytes.load(Relaxed),
@@ -54,7 +52,6 @@ impl Progress {
 
 impl Counts {
     /// Returns the number of processed lines: accepted, repeated or rejected.
-    #[must_use]
     pub fn lines(&self) -> u64 {
         self.accepted + self.repeated + self.rejected
     }

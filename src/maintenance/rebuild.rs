@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     maintenance::rebalance::{self, Moves},
     model::{
         act::Act,
@@ -41,12 +41,9 @@ pub enum Step {
     CaughtUp(u64),
 }
 
-/// A rebuilt period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// The board's slug.
     pub board: String,
-    /// The period's name.
     pub period: String,
     /// Id of the previous ranking.
     pub before: i64,
@@ -56,7 +53,6 @@ pub struct Rebuilt {
     pub players: u64,
     /// Changes made to its layout since.
     pub kept: Moves,
-    /// Duration of the rebuild.
     pub time: Duration,
 }
 
@@ -66,7 +62,6 @@ pub struct OpenPeriod(VerifiablePeriod);
 
 impl OpenPeriod {
     /// Returns the period's name as a selector.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.0.period
     }
@@ -80,29 +75,20 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
     if let Some(selector) = selector {
         let named = closing::named(store, board, selector).await?;
         if board.mode == Mode::Combined {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "board {0} is combined: `centile refresh --board {0}` computes it from its sources",
-                    board.slug
-                ),
-            ));
+            return Err(Error::other_conflict(format!(
+                "board {0} is combined: `centile refresh --board {0}` computes it from its sources",
+                board.slug
+            )));
         }
         if named.state == PeriodState::Closed {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "{0} of board {1} is closed: `centile refresh --board {1} --period {0}` makes its archive from the ledger",
-                    named.name, board.slug
-                ),
-            ));
+            return Err(Error::other_conflict(format!(
+                "{0} of board {1} is closed: `centile refresh --board {1} --period {0}` makes its archive from the ledger",
+                named.name, board.slug
+            )));
         }
         period_id = named.period_id;
         if period_id.is_none() {
-            return Err(Error::conflict(
-                Code::Conflict,
-                format!("{} of board {} has no scores", named.name, board.slug),
-            ));
+            return Err(Error::other_conflict(format!("{} of board {} has no scores", named.name, board.slug)));
         }
     }
     let periods = store.verifiable_periods(Some(board.id), period_id).await?;

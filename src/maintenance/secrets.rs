@@ -1,7 +1,7 @@
 //! Keeps the secrets of webhooks encrypted with the current master key.
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     access::key,
     model::{
         encryption::{MasterKeys, StoredSecret, is_example},
@@ -10,10 +10,8 @@ use crate::{
     store::Store,
 };
 
-/// Numbers of webhook secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// All secrets.
     pub stored: u64,
     /// Secrets encrypted in this run.
     pub encrypted: u64,
@@ -60,10 +58,9 @@ async fn encrypt(
             let secret =
                 stored.decrypt(&purpose, keys).map_err(|error| Error::invalid("master_key", error.to_string()))?;
             if is_example(&secret) {
-                return Err(Error::conflict(
-                    Code::Conflict,
-                    format!("the secret of {purpose} is an example: create another one"),
-                ));
+                return Err(Error::other_conflict(format!(
+                    "the secret of {purpose} is an example: create another one"
+                )));
             }
             match keys {
                 Some(keys) if is_wanted(stored, keys) => {

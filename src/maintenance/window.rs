@@ -18,11 +18,8 @@ use crate::{
 /// A window, and the result of preparing it.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The board's slug.
     pub board: String,
-    /// The window's name.
     pub period: String,
-    /// The filled window.
     pub result: Result<FilledWindow>,
 }
 

@@ -1,26 +1,19 @@
 //! Acts of administrators, for the ledger and the audit log.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use crate::{
     Error, Result,
-    model::{key::Key, user::check_text},
+    model::{key::Key, text::checked_text, user::check_text},
 };
 
-/// Longest reason, in bytes.
 const REASON_MAX_BYTES: usize = 256;
 
 /// Name of the acting person or key in the audit log: 1 to 128 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor(String);
 
-impl Actor {
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(Actor);
 
 impl FromStr for Actor {
     type Err = Error;
@@ -37,12 +30,6 @@ impl From<&Key> for Actor {
     }
 }
 
-impl fmt::Display for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// Checks a reason. [`Error::Invalid`] if it is empty, too long or contains control characters.
 pub fn check_reason(reason: &str) -> Result<()> {
     check_text("reason", reason, REASON_MAX_BYTES)
@@ -51,7 +38,6 @@ pub fn check_reason(reason: &str) -> Result<()> {
 /// Author and reason of an act, as ledger and audit log record them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {
-    /// Author.
     pub by: Actor,
     /// Reason, 1 to 256 bytes.
     reason: Option<String>,
@@ -65,8 +51,6 @@ impl Act {
         Ok(Self { by, reason })
     }
 
-    /// Returns the reason.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }

@@ -5,14 +5,11 @@ use std::time::Duration;
 /// A period that has been closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClosedPeriod {
-    /// The board's name.
     pub board: String,
-    /// The period's name.
     pub period: String,
     /// Players in its archive.
     pub players: u64,
     /// Players whose entry in the live ranking differed from the ledger.
     pub differences: u64,
-    /// Duration of closing.
     pub time: Duration,
 }

@@ -1,23 +1,13 @@
 //! The public codes of errors: one for each cause that a client may want to handle.
 
-use strum::{EnumMessage as _, IntoEnumIterator as _};
+use serde::Serialize;
+use strum::{EnumIter, EnumMessage, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 /// A public code. Codes never change their meaning or status; later releases only add some.
 ///
 /// The first sentence of each variant is its description in docs/api.md, which a test compares with
 /// this list.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    strum::EnumIter,
-    strum::EnumMessage,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    serde::Serialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumIter, EnumMessage, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Code {

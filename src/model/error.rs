@@ -211,6 +211,11 @@ impl Error {
         Self::Conflict { code, message: message.into() }
     }
 
+    /// Creates an [`Error::Conflict`] whose cause only `message` tells.
+    pub fn other_conflict(message: impl Into<String>) -> Self {
+        Self::conflict(Code::Conflict, message)
+    }
+
     /// Creates an [`Error::Unauthorized`].
     pub fn unauthorized(code: Code, message: impl Into<String>) -> Self {
         Self::Unauthorized { code, message: message.into() }

@@ -5,7 +5,6 @@
 pub struct Step {
     /// Meaning of the result.
     pub what: String,
-    /// Its result.
     pub value: Option<String>,
     /// Duration of its statement in milliseconds, planning included.
     pub time_ms: f64,

@@ -1,7 +1,8 @@
 //! Friends of players. The friend of a player need not have the player as a friend.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
 
 use crate::model::user::UserId;
 
@@ -21,34 +22,41 @@ pub enum FriendsChange {
     Replace,
 }
 
-/// Result of a change of a player's friends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of a change of a player's friends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = FriendsChangedResponse)]
 pub struct FriendsChanged {
-    /// New friends.
+    /// Number of new friends.
+    #[schema(example = 2)]
     pub added: u32,
-    /// Former friends.
+    /// Number of former friends.
+    #[schema(example = 0)]
     pub removed: u32,
-    /// Friends after the change.
+    /// Number of friends after the change, at most 5,000.
+    #[schema(example = 2, maximum = 5000)]
     pub friends: u32,
 }
 
 /// A friend of a player.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = FriendResponse)]
 pub struct Friend {
     /// The caller's own id of the friend.
+    #[schema(example = "bob")]
     pub user_id: String,
     /// Name shown in lists.
+    #[schema(example = "Bob")]
     pub name: String,
-    /// URL of a picture.
-    pub avatar: Option<String>,
+    /// URL of the friend's avatar.
+    #[schema(required = true)]
+    pub avatar_url: Option<String>,
     /// Whether the friend has the player as a friend, too.
-    pub is_mutual: bool,
+    pub mutual: bool,
 }
 
 /// A player and the player's friends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FriendsOf {
-    /// The player.
     pub user_id: UserId,
     /// Whether only friends count who have the player as a friend, too.
     pub mutual: bool,

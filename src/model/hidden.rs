@@ -7,8 +7,6 @@ use std::fmt;
 pub struct Hidden(String);
 
 impl Hidden {
-    /// Returns the value.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -22,7 +22,6 @@ pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
     /// Returns the text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -24,16 +24,12 @@ pub enum Role {
     Admin,
 }
 
-/// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum KeyState {
-    /// The key is valid.
     Active,
-    /// The key has expired.
     Expired,
-    /// The key was revoked.
     Revoked,
 }
 
@@ -45,15 +41,11 @@ pub struct Key {
     /// Name of the client. A client has at most two valid keys, so that one can replace the other
     /// without a gap.
     pub name: String,
-    /// Permissions.
     pub role: Role,
     /// Boards that the key may access; empty for all boards.
     pub boards: Vec<BoardSlug>,
-    /// Time of creation.
     pub created_at: DateTime<Utc>,
-    /// Time of expiry.
     pub expires_at: Option<DateTime<Utc>>,
-    /// Time of revocation.
     pub revoked_at: Option<DateTime<Utc>>,
     /// Time of the last use, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
@@ -61,7 +53,6 @@ pub struct Key {
 
 impl Key {
     /// Returns the key's state by this machine's clock.
-    #[must_use]
     pub fn state(&self) -> KeyState {
         if self.revoked_at.is_some() {
             KeyState::Revoked
@@ -119,11 +110,9 @@ impl Key {
 pub struct NewKey {
     /// Name of the client, 1 to 128 bytes.
     pub name: String,
-    /// Permissions.
     pub role: Role,
     /// Boards that the key may access; empty for all boards, as for an admin key.
     pub boards: Vec<BoardSlug>,
-    /// Time of expiry.
     pub expires_at: Option<DateTime<Utc>>,
 }
 

@@ -1,13 +1,16 @@
 //! Metadata of score events and of players.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use serde::{Serialize, Serializer, ser::Error as _};
 use serde_json::value::RawValue;
 
 use crate::{
     Error, Result,
-    model::json::{DEPTH_MAX, Object, is_deeper},
+    model::{
+        json::{DEPTH_MAX, Object, is_deeper},
+        text::checked_text,
+    },
 };
 
 /// Maximum bytes of the metadata of an event.
@@ -27,13 +30,9 @@ const PLAYER_METADATA_MAX_BYTES: usize = 8_192;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata(Box<str>);
 
-impl Metadata {
-    /// Returns the JSON text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
+checked_text!(Metadata);
 
+impl Metadata {
     /// Creates metadata from an object that PostgreSQL has stored. Every stored object can be read,
     /// because it is not parsed.
     pub(crate) fn stored(text: String) -> Self {
@@ -80,12 +79,6 @@ impl FromStr for Metadata {
         let object: Object =
             text.parse().map_err(|error| Error::invalid("metadata", format!("must be a JSON object: {error}")))?;
         object.try_into()
-    }
-}
-
-impl fmt::Display for Metadata {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

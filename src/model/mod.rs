@@ -31,6 +31,7 @@ pub mod secret;
 pub mod segment;
 pub mod settings;
 pub mod tag;
+pub(crate) mod text;
 pub mod tier;
 pub mod user;
 pub mod verification;

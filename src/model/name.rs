@@ -9,7 +9,6 @@ use crate::{Error, Result};
 /// An enum whose variants have one name each: in the database, in JSON, in URLs and on the command
 /// line.
 pub trait Named: VariantNames + Into<&'static str> {
-    /// Returns the name.
     fn name(self) -> &'static str {
         self.into()
     }

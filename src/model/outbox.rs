@@ -4,20 +4,16 @@ use chrono::{DateTime, Utc};
 
 use crate::model::{board::BoardSlug, encryption::StoredSecret};
 
-/// A webhook message.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Message {
     /// Id. Receivers recognize a repeated message by it.
     pub id: i64,
-    /// The board.
     pub board: String,
     /// The period, as a selector: `week:2024-01-15`.
     pub period: String,
     /// Kind of message: `period_closed`.
     pub kind: String,
-    /// Payload that is sent.
     pub payload: serde_json::Value,
-    /// Time at which it was written.
     pub created_at: DateTime<Utc>,
     /// Time at which a receiver accepted it.
     pub delivered_at: Option<DateTime<Utc>>,
@@ -31,7 +27,6 @@ pub struct Message {
     pub last_error: Option<String>,
 }
 
-/// Selection of messages.
 #[derive(Debug, Clone, Default)]
 pub struct MessageFilter {
     /// Only messages of this board.

@@ -3,6 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
+use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
 use crate::{
@@ -243,7 +245,7 @@ fn date(text: &str) -> Option<NaiveDate> {
 }
 
 /// A period of a board, as answers show it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
     /// Kind.
     pub kind: PeriodKind,
@@ -280,18 +282,7 @@ pub struct Progress {
 }
 
 /// State of a period.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    serde::Serialize,
-    serde::Deserialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum PeriodState {

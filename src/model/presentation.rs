@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    model::{json::as_text, user::check_text},
+    model::{json::as_text, text::checked_text, user::check_text},
 };
 
 /// How a board is shown to people.
@@ -78,13 +78,11 @@ impl Default for ScoreFormat {
 
 impl ScoreFormat {
     /// Writes a score without regard to language: digits without groups, `.`, `-` and `:`.
-    #[must_use]
     pub fn plain(&self, score: i64) -> String {
         self.written(score, "-", |digits| digits)
     }
 
     /// Writes a score in English: thousands in groups, and a minus sign.
-    #[must_use]
     pub fn english(&self, score: i64) -> String {
         self.written(score, "\u{2212}", |digits| grouped(&digits))
     }
@@ -202,15 +200,8 @@ macro_rules! text {
         $(#[$about])*
         pub struct $name(String);
 
+        checked_text!($name);
         as_text!($name);
-
-        impl $name {
-            /// Returns the text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
 
         impl FromStr for $name {
             type Err = Error;
@@ -218,12 +209,6 @@ macro_rules! text {
             fn from_str(text: &str) -> Result<Self> {
                 let check: fn(&str) -> Result<String> = $check;
                 check(text).map(Self)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
             }
         }
     };
@@ -265,7 +250,6 @@ text!(
 
 impl IconUrl {
     /// Returns the address if it is a path on the host of the service.
-    #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.0.starts_with('/').then_some(&*self.0)
     }

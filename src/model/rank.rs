@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
 
 use crate::model::{
     board::{Board, Order},
@@ -13,9 +16,7 @@ use crate::model::{
 };
 
 /// Source of an answer.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr, strum::VariantNames,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum AnsweredBy {
     /// The rank index of this instance.
@@ -25,7 +26,7 @@ pub enum AnsweredBy {
 }
 
 /// Common part of all answers about a ranking.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The period.
     pub period: Period,
@@ -46,6 +47,22 @@ pub struct Header {
 }
 
 impl Header {
+    /// Returns the header of an empty ranking.
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        use crate::model::{board::PeriodKind, period::PeriodState};
+        let (kind, label, state) = (PeriodKind::AllTime, "all_time".to_owned(), PeriodState::Open);
+        Self {
+            period: Period { kind, label, starts_at: None, ends_at: None, state, segment: None },
+            version: String::new(),
+            players: 0,
+            etag: None,
+            answered_by: AnsweredBy::Sql,
+            combined: None,
+            tiers: None,
+        }
+    }
+
     /// Returns what decides the tiers of the players.
     #[must_use]
     pub fn tiering<'a>(&'a self, board: &'a Board) -> Tiering<'a> {
@@ -63,20 +80,17 @@ pub struct Tiering<'a> {
 
 impl<'a> Tiering<'a> {
     /// Returns the tiering of a ranking that is not closed.
-    #[must_use]
     pub fn open(board: &'a Board, players: u64) -> Self {
         Self { tiers: &board.tiers, order: board.order, players }
     }
 
     /// Returns the name of a player's tier, or an inner `None` for a player in none. `None` if the
     /// ranking has no tiers.
-    #[must_use]
     pub fn tier(self, score: i64, rank: u64) -> Option<Option<&'a str>> {
         (!self.tiers.is_empty()).then(|| self.tiers.of(self.order, score, rank, self.players).map(Tier::name))
     }
 
     /// Returns the tier of this row, like [`Tiering::tier`].
-    #[must_use]
     pub fn of(self, row: &Row) -> Option<Option<&'a str>> {
         self.tier(row.score, row.rank)
     }
@@ -96,7 +110,7 @@ pub struct RankChange {
 }
 
 /// One player's row in a list.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Position in the total order, from 1, never shared.
     pub position: u64,
@@ -119,7 +133,7 @@ pub struct Row {
 }
 
 /// A page of a ranking.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     /// Period, version, players.
     pub header: Header,
@@ -211,13 +225,17 @@ pub struct TierCounts {
     pub counts: Vec<TierCount>,
 }
 
-/// One range of the histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+/// A range of the histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = BarResponse)]
 pub struct Bar {
     /// Worst score of the range.
+    #[schema(example = 1_000)]
     pub from_score: i64,
     /// Best score of the range.
+    #[schema(example = 1_250)]
     pub to_score: i64,
     /// Players in the range.
+    #[schema(example = 412)]
     pub players: u64,
 }

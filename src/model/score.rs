@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::model::{metadata::Metadata, user::UserId};
+use crate::model::{act::Act, metadata::Metadata, user::UserId};
 
 /// Tiebreaks of `tiebreak` boards; larger ones win.
 pub(crate) const TIEBREAKS: RangeInclusive<i16> = -2_048..=2_047;
@@ -30,24 +30,48 @@ pub struct Event {
     pub occurred_at: Option<DateTime<Utc>>,
 }
 
-/// One row of the ledger about a player.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A past score that an administrator adds.
+#[derive(Debug, Clone)]
+pub struct Correction {
+    pub user_id: UserId,
+    /// Points, usually negative.
+    pub points: i64,
+    /// Tiebreak, on boards with ties by tiebreak.
+    pub tiebreak: Option<i16>,
+    /// Time for which the score counts.
+    pub at: DateTime<Utc>,
+    /// Actor and reason. A correction requires a reason.
+    pub act: Act,
+}
+
+/// A row of a player's ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = HistoryRowResponse)]
 pub struct HistoryRow {
     /// Id in the ledger.
+    #[schema(example = 1_042)]
     pub transaction_id: i64,
-    /// `score`, `void`, `reset`, `ban` or `unban`.
+    /// `score`; with a server or admin key also `void`, `reset`, `ban` or `unban`.
+    #[schema(example = "score")]
     pub kind: String,
     /// Points of a score.
+    #[schema(example = 50, required = true)]
     pub points: Option<i64>,
     /// Tiebreak of a score, if it has one.
+    #[schema(required = true)]
     pub tiebreak: Option<i16>,
-    /// Reason.
+    /// The reason given for the transaction. Only holders of a server or admin key see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "boss defeated")]
     pub reason: Option<String>,
-    /// Score transaction that a `void` cancels.
+    /// Id of the score transaction that a `void` cancels.
+    #[schema(required = true)]
     pub voids: Option<i64>,
-    /// Time of the event.
+    /// Time that the transaction counts for.
     pub occurred_at: DateTime<Utc>,
-    /// Metadata of a score, if it has any.
+    /// Metadata of a score. Present if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
     pub metadata: Option<Metadata>,
 }
 

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    model::{json::as_text, key::short_digest},
+    model::{json::as_text, key::short_digest, text::checked_text},
 };
 
 /// Maximum characters of a value.
@@ -17,13 +17,8 @@ const VALUE_MAX: usize = 64;
 #[schema(example = "country", min_length = 1, max_length = 32, pattern = "^[a-z0-9_]+$")]
 pub struct Attribute(String);
 
-impl Attribute {
-    /// Returns the name as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(Attribute);
+as_text!(Attribute);
 
 impl FromStr for Attribute {
     type Err = Error;
@@ -38,14 +33,6 @@ impl FromStr for Attribute {
                 format!("{text:?} is not the name of an attribute: 1 to 32 lower-case letters, digits and '_'"),
             ))
         }
-    }
-}
-
-as_text!(Attribute);
-
-impl fmt::Display for Attribute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -64,9 +51,7 @@ pub(crate) fn check_value(field: &str, value: &str) -> Result<()> {
 /// An attribute and its value. Text form: `country:DE`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// The attribute.
     pub attribute: Attribute,
-    /// Its value.
     pub value: String,
 }
 

@@ -7,7 +7,6 @@ use crate::model::{encryption::MasterKeys, hidden::Hidden};
 /// Servers and limits of an instance.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// URL of PostgreSQL.
     pub database_url: Hidden,
     /// The replica that answers reads, if any.
     pub replica: Option<ReplicaSettings>,
@@ -18,11 +17,9 @@ pub struct Settings {
     pub redis_ca: Option<PathBuf>,
     /// Prefix of all keys in Redis.
     pub redis_prefix: String,
-    /// Connections for reads.
     pub read_connections: u32,
     /// Connections for writes. A quarter, at least one, is for writes other than scores.
     pub write_connections: u32,
-    /// Timeout of a statement.
     pub statement_timeout: Duration,
     /// Timeout for the wait for a connection, or for another caller's read where reads are shared.
     pub pool_wait: Duration,
@@ -40,16 +37,13 @@ pub struct Settings {
 /// A replica that answers reads.
 #[derive(Debug, Clone)]
 pub struct ReplicaSettings {
-    /// Its URL.
     pub url: Hidden,
     /// The lag beyond which the primary answers instead.
     pub max_lag: Duration,
 }
 
 impl Settings {
-    /// Default of [`Self::pool_wait`].
     pub const DEFAULT_POOL_WAIT: Duration = Duration::from_secs(2);
-    /// Default of [`Self::write_wait`].
     pub const DEFAULT_WRITE_WAIT: Duration = Duration::from_millis(400);
 
     /// Settings of unit tests: no server listens on this port.

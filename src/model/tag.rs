@@ -1,10 +1,14 @@
 //! Tags, which group boards.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use utoipa::ToSchema;
 
-use crate::{Error, Result, model::json::as_text};
+use crate::{
+    Error, Result,
+    model::{json::as_text, text::checked_text},
+};
+
 
 /// A name that groups boards: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
 /// or a digit.
@@ -12,13 +16,8 @@ use crate::{Error, Result, model::json::as_text};
 #[schema(example = "moba", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
 pub struct Tag(String);
 
-impl Tag {
-    /// Returns the tag as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(Tag);
+as_text!(Tag);
 
 impl FromStr for Tag {
     type Err = Error;
@@ -36,14 +35,6 @@ impl FromStr for Tag {
         }
     }
 }
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-as_text!(Tag);
 
 #[cfg(test)]
 mod tests {

@@ -39,14 +39,10 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the rule.
-    #[must_use]
     pub fn rule(&self) -> TierRule {
         self.rule
     }
@@ -184,7 +180,6 @@ impl Tiers {
     }
 
     /// Returns whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -192,7 +187,6 @@ impl Tiers {
     /// Returns the tier of a player: the first whose rule the player meets.
     ///
     /// `players` is the number of players of the ranking.
-    #[must_use]
     pub fn of(&self, order: Order, score: i64, rank: u64, players: u64) -> Option<&Tier> {
         self.iter().find(|tier| match tier.rule {
             TierRule::Top(share) => u128::from(rank) * 10_000 <= u128::from(share) * u128::from(players),
@@ -223,14 +217,18 @@ impl<'a> IntoIterator for &'a Tiers {
     }
 }
 
-/// The number of players of a tier.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A tier and its players.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = TierCountResponse)]
 pub struct TierCount {
     /// Name of the tier.
+    #[schema(example = "gold")]
     pub tier: String,
-    /// Its rule as text.
+    /// Its rule.
+    #[schema(example = "top 10 %")]
     pub rule: String,
     /// Players in the tier.
+    #[schema(example = 412)]
     pub players: u64,
 }
 

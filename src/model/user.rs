@@ -1,12 +1,12 @@
 //! Users: the players that boards share.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
-    model::{board::Reading, json::as_text, metadata::Metadata, segment::AttributesChange},
+    model::{board::Reading, json::as_text, metadata::Metadata, segment::AttributesChange, text::checked_text},
 };
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
@@ -14,14 +14,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(String);
 
-impl UserId {
-    /// Returns the id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
+checked_text!(UserId);
 as_text!(UserId);
 
 impl FromStr for UserId {
@@ -33,12 +26,6 @@ impl FromStr for UserId {
             return Err(Error::invalid("user_id", "must not be . or .., which no URL can address"));
         }
         Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for UserId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -92,7 +79,6 @@ pub struct Profile {
     pub avatar: Option<String>,
     /// The game's own data about the player.
     pub metadata: Option<Metadata>,
-    /// Changes to the attributes.
     pub attributes: AttributesChange,
     /// Readers of the profile; `Some(None)` for the default of the service.
     pub reading: Option<Option<Reading>>,

@@ -33,9 +33,7 @@ pub(crate) struct CountDifference {
 /// Result of checking a period.
 #[derive(Debug)]
 pub struct Checked {
-    /// The board's name.
     pub board: String,
-    /// The period's name.
     pub period: String,
     /// Players in the period, by its bucket counts.
     pub players: u64,
@@ -52,7 +50,6 @@ impl Checked {
     }
 
     /// Returns the number of differences, including those not listed.
-    #[must_use]
     pub fn total(&self) -> u64 {
         let by_kind: BTreeMap<&str, u64> =
             self.differences.iter().map(|found| (found.kind.as_str(), found.total)).collect();

@@ -14,6 +14,7 @@ use crate::{
         encryption::{MasterKeys, StoredSecret},
         key::hex,
         secret,
+        text::checked_text,
     },
 };
 
@@ -23,20 +24,13 @@ const SECRET_PREFIX: &str = "whsec_";
 /// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
 
-/// Longest URL, in bytes.
 const URL_MAX_BYTES: usize = 2_048;
 
 /// The URL of a receiver: `https://` or `http://`, without user or password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookUrl(String);
 
-impl WebhookUrl {
-    /// Returns the URL as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+checked_text!(WebhookUrl);
 
 impl FromStr for WebhookUrl {
     type Err = Error;
@@ -75,12 +69,6 @@ impl FromStr for WebhookUrl {
     }
 }
 
-impl fmt::Display for WebhookUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 /// Secret that signs a board's messages, shared by Centile and the receiver. Its text is `whsec_`
 /// and base64. Never log it.
 #[derive(Clone, PartialEq, Eq)]
@@ -93,7 +81,6 @@ impl Secret {
     }
 
     /// Returns the secret's text, for the receiver only.
-    #[must_use]
     pub fn text(&self) -> String {
         format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(&self.0))
     }

@@ -9,8 +9,6 @@ use std::{
     time::Instant,
 };
 
-use chrono::{DateTime, Utc};
-
 use crate::{
     Code, Error, Resource, Result,
     cache::{Cache, CacheKey},
@@ -19,11 +17,11 @@ use crate::{
         board::Board,
         closing::ClosedPeriod,
         period::{PeriodSelector, PeriodState},
-        user::UserId,
+        score::Correction,
     },
     store::{
         Store,
-        closing::{Closer, Correction, DuePeriod, NamedPeriod},
+        closing::{Closer, DuePeriod, NamedPeriod},
     },
     telemetry,
 };
@@ -31,35 +29,25 @@ use crate::{
 /// Result of an attempt to close a period.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The period is closed now.
     Closed(ClosedPeriod),
     /// There is nothing to close: the period was already closed, or has no scores.
     Nothing {
-        /// The board's slug.
         board: String,
-        /// The period's name.
         period: String,
-        /// Whether it was already closed.
         was_closed: bool,
     },
     /// The period stays open, because an import into its board has not ended.
     Waits {
-        /// The board's name.
         board: String,
-        /// The period's name.
         period: String,
-        /// Source of the import.
         source: String,
         /// Whether the import is running; otherwise it was interrupted.
         is_running: bool,
     },
     /// The period could not be closed.
     Failed {
-        /// The board's name.
         board: String,
-        /// The period's name.
         period: String,
-        /// The error.
         error: Error,
     },
 }
@@ -135,17 +123,11 @@ pub async fn close_one(
 ) -> Result<bool> {
     let named = named(store, board, selector).await?;
     if selector.segment().is_some() {
-        return Err(Error::conflict(
-            Code::Conflict,
-            format!("{} is closed together with {}", named.name, selector.whole()),
-        ));
+        return Err(Error::other_conflict(format!("{} is closed together with {}", named.name, selector.whole())));
     }
     if matches!(named.state, PeriodState::Open | PeriodState::Upcoming) {
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
-        return Err(Error::conflict(
-            Code::Conflict,
-            format!("{} of board {} is not over yet: it {end}", named.name, board.slug),
-        ));
+        return Err(Error::other_conflict(format!("{} of board {} is not over yet: it {end}", named.name, board.slug)));
     }
     let is_due = named.period_id.is_some() && !store.due_periods(named.period_id).await?.is_empty();
     let mut has_reported = false;
@@ -217,7 +199,7 @@ async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str
     let due = store.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
-        import.ok_or_else(|| Error::conflict(Code::Conflict, format!("closing {period} was cancelled; retry")))?;
+        import.ok_or_else(|| Error::other_conflict(format!("closing {period} was cancelled; retry")))?;
     Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
 }
 
@@ -254,11 +236,8 @@ pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelecto
 /// A closed period whose archive was refreshed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refreshed {
-    /// The period's name.
     pub period: String,
-    /// The archive's new revision.
     pub revision: i32,
-    /// Players in the archive.
     pub players: u64,
 }
 
@@ -276,13 +255,10 @@ pub async fn refresh(
 ) -> Result<Refreshed> {
     let named = named(store, board, selector).await?;
     if selector.segment().is_some() {
-        return Err(Error::conflict(
-            Code::Conflict,
-            format!("{} is refreshed together with {}", named.name, selector.whole()),
-        ));
+        return Err(Error::other_conflict(format!("{} is refreshed together with {}", named.name, selector.whole())));
     }
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
-        return Err(Error::conflict(Code::Conflict, format!("{} of board {} is not closed", named.name, board.slug)));
+        return Err(Error::other_conflict(format!("{} of board {} is not closed", named.name, board.slug)));
     };
     let another =
         || Error::retry(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
@@ -297,43 +273,17 @@ pub async fn refresh(
     Ok(Refreshed { period: named.name, revision, players })
 }
 
-/// A past score that an administrator adds.
-#[derive(Debug, Clone)]
-pub struct ScoreCorrection {
-    /// The player.
-    pub user_id: UserId,
-    /// Points, usually negative.
-    pub points: i64,
-    /// Tiebreak, on boards with ties by tiebreak.
-    pub tiebreak: Option<i16>,
-    /// Time for which the score counts.
-    pub at: DateTime<Utc>,
-    /// Actor and reason. A correction requires a reason.
-    pub act: Act,
-}
-
 /// Adds a past score, also to closed periods.
 ///
 /// Returns the transaction id, and the closed periods whose archives need a refresh.
-pub async fn correct(store: &Store, board: &Board, correction: &ScoreCorrection) -> Result<(i64, Vec<String>)> {
-    store
-        .correct_score(&Correction {
-            board: board.slug.as_str(),
-            user_id: correction.user_id.as_str(),
-            points: correction.points,
-            tiebreak: correction.tiebreak,
-            at: correction.at,
-            act: &correction.act,
-        })
-        .await
+pub async fn correct(store: &Store, board: &Board, correction: &Correction) -> Result<(i64, Vec<String>)> {
+    store.correct_score(board.slug.as_str(), correction).await
 }
 
 /// An archive that exceeds its board's retention.
 #[derive(Debug)]
 pub struct ExpiredArchive {
-    /// The board's name.
     pub board: String,
-    /// The period's name.
     pub period: String,
     /// Whether it was dropped. An archive in use is no longer served, and is dropped by a later
     /// run.

@@ -26,13 +26,10 @@ const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 /// A combined board that was computed again.
 #[derive(Debug)]
 pub struct Combination {
-    /// The board's slug.
     pub board: String,
     /// Revision of the ranking, from 1.
     pub revision: i32,
-    /// Players in it.
     pub players: u64,
-    /// Duration.
     pub time: Duration,
 }
 

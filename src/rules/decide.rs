@@ -43,7 +43,6 @@ pub(crate) enum Decided {
         /// The player's standings after the event; empty for an import.
         standings: Vec<Standing>,
     },
-    /// The event goes into quarantine.
     Quarantined(Violation),
     Refused(Refusal),
     /// The event was answered before under its id.

@@ -16,7 +16,6 @@ use crate::{
 /// Everything needed to decide the events of one lane: the state before the batch.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    /// The rules of the board.
     pub(crate) rules: Rules,
     /// The database's clock. Imported events may not be later.
     pub(crate) now: DateTime<Utc>,
@@ -36,14 +35,11 @@ pub(crate) struct Rules {
     /// How scores follow from events.
     pub(crate) mode: Mode,
     pub(crate) order: Order,
-    /// How equal scores are ranked.
     pub(crate) ties: Ties,
     /// Kinds of period of the board, not counting seasons. Each event lies in one period of each
     /// kind.
     pub(crate) periods: Vec<PeriodKind>,
-    /// Minimum points of an event.
     pub(crate) points_min: i64,
-    /// Maximum points of an event.
     pub(crate) points_max: i64,
     /// Maximum events of a player in any 60 seconds.
     pub(crate) events_per_minute: Option<u32>,

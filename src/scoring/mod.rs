@@ -151,8 +151,8 @@ pub async fn reset(rankings: &Rankings, board: &Board, user_id: &UserId, act: &A
 
 /// Returns a page of a player's ledger on a board, newest first, and the cursor of the next page.
 ///
-/// The page has up to `limit` rows older than `cursor`. Only with `shows_acts` has it rows other than
-/// scores.
+/// The page has up to `limit` rows older than `cursor`. Only with `shows_acts` has it reasons, and rows
+/// other than scores.
 pub async fn history(
     store: &Store,
     board: &Board,
@@ -167,6 +167,9 @@ pub async fn history(
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;
     rows.truncate(limit);
+    if !shows_acts {
+        rows.iter_mut().for_each(|row| row.reason = None);
+    }
     let next = rows
         .last()
         .filter(|_| more)

@@ -39,7 +39,6 @@ pub(crate) enum Answer {
         /// The ranks of the standings after the commit; empty unless requested.
         ranks: Vec<RankChange>,
     },
-    /// The event is in quarantine.
     Quarantined {
         /// Id of the event in quarantine.
         quarantine_id: i64,

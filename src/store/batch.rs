@@ -101,7 +101,6 @@ pub(crate) struct Committed {
     pub(crate) quarantine_ids: Vec<i64>,
 }
 
-/// Result of `commit_batch`.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The batch is written. It is also committed, unless the session holds the lane's lock.

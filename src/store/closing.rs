@@ -10,6 +10,7 @@ use crate::{
     model::{
         act::Act,
         period::{PeriodSelector, PeriodState},
+        score::Correction,
     },
     store::{Store, check_primary, error::written, period},
 };
@@ -101,16 +102,14 @@ impl Store {
 
     /// Returns the periods that have ended and are not closed, in closing order; all, or one.
     pub(crate) async fn due_periods(&self, period_id: Option<i64>) -> Result<Vec<DuePeriod>> {
-        let due = sqlx::query_as!(
+        let query = sqlx::query_as!(
             DuePeriod,
             r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!", period LIKE '%@%' AS "is_segment!",
                       ends_at AS "ends_at!", import_source, import_is_running
                FROM centile_store.due_periods($1)"#,
             period_id
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(due)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Returns the period that a selector means on a board; `None` when it cannot exist.
@@ -144,17 +143,15 @@ impl Store {
     /// Returns the frozen top of a closed period; `None` when the period is not closed or its
     /// archive was dropped.
     pub(crate) async fn closed_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
-        let top = sqlx::query_as!(
+        let query = sqlx::query_as!(
             FrozenTop,
             r#"SELECT centile.epoch() AS "epoch!", p.archive_revision AS revision, b.frozen_top_size AS size,
                       p.frozen_top AS "bytes!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
                WHERE p.id = $1 AND p.frozen_top IS NOT NULL"#,
             period_id
-        )
-        .fetch_optional(&self.writers)
-        .await?;
-        Ok(top)
+        );
+        Ok(query.fetch_optional(&self.writers).await?)
     }
 
     /// Returns the archives that exceed their boards' retention: period id, board and period name.
@@ -176,31 +173,20 @@ impl Store {
 
     /// Adds a correction to a player's score; returns its transaction id and the closed periods to
     /// refresh.
-    pub(crate) async fn correct_score(&self, correction: &Correction<'_>) -> Result<(i64, Vec<String>)> {
+    pub(crate) async fn correct_score(&self, board: &str, correction: &Correction) -> Result<(i64, Vec<String>)> {
         let query = sqlx::query!(
             r#"SELECT transaction_id AS "transaction_id!", to_refresh FROM centile.correct_score($1, $2, $3, $4, $5, $6, $7)"#,
-            correction.board,
-            correction.user_id,
+            board,
+            correction.user_id.as_str(),
             correction.points,
             correction.at,
             correction.act.reason(),
             correction.act.by.as_str(),
             correction.tiebreak
         );
-        let row = written(query.fetch_one(&self.writers_of_user(correction.user_id)).await)?;
+        let row = written(query.fetch_one(&self.writers_of_user(correction.user_id.as_str())).await)?;
         Ok((row.transaction_id, row.to_refresh.unwrap_or_default()))
     }
-}
-
-/// A past score that an administrator adds.
-#[derive(Debug)]
-pub(crate) struct Correction<'a> {
-    pub(crate) board: &'a str,
-    pub(crate) user_id: &'a str,
-    pub(crate) points: i64,
-    pub(crate) tiebreak: Option<i16>,
-    pub(crate) at: DateTime<Utc>,
-    pub(crate) act: &'a Act,
 }
 
 impl Closer {

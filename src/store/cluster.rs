@@ -23,7 +23,6 @@ pub(super) const LANE_OF_USER: &str =
     "SELECT (u.lane_hash % (SELECT sum(cardinality(g.lanes)) FROM centile_lanes.groups g))::smallint
      FROM centile_store.users u WHERE u.id = $1";
 
-/// The lane of a transaction.
 pub(super) const LANE_OF_TRANSACTION: &str = "SELECT lane FROM centile_store.score_transactions WHERE id = $1";
 
 /// The lane of an event in quarantine.
@@ -235,7 +234,6 @@ impl Store {
         if workers.is_empty() { vec![self.writers.clone()] } else { workers }
     }
 
-    /// Returns the connections to workers.
     pub(super) fn worker_pools(&self) -> Vec<Pool> {
         self.owners().pools.values().cloned().collect()
     }

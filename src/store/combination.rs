@@ -91,7 +91,6 @@ impl Store {
         Ok(SourceChanges { any: row.any, closed: row.closed, scores: row.scores.unsigned_abs() })
     }
 
-    /// Records that a refresh failed.
     pub(crate) async fn fail_combination(&self, board_id: i32, failure: &str) -> Result<()> {
         sqlx::query!("SELECT centile_store.fail_combination($1, $2)", board_id, failure).execute(&self.writers).await?;
         Ok(())

@@ -5,16 +5,14 @@ use crate::{Result, model::explain::Step, store::Store};
 impl Store {
     /// Returns the steps by which a player's rank is computed.
     pub(crate) async fn explain_rank(&self, board: &str, user_id: &str, period: &str) -> Result<Vec<Step>> {
-        let steps = sqlx::query_as!(
+        let query = sqlx::query_as!(
             Step,
             r#"SELECT what AS "what!", value, time_ms::double precision AS "time_ms!", statement
                FROM centile.explain_rank($1, $2, $3) ORDER BY step"#,
             board,
             user_id,
             period
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(steps)
+        );
+        Ok(query.fetch_all(&self.readers).await?)
     }
 }

@@ -54,8 +54,8 @@ impl Store {
             return Ok(None);
         }
         let found = rows.into_iter().filter_map(|row| {
-            let (user_id, name, is_mutual) = (row.user_id?, row.name?, row.is_mutual?);
-            Some((row.id?, Friend { user_id, name, avatar: row.avatar, is_mutual }))
+            let (user_id, name, mutual) = (row.user_id?, row.name?, row.is_mutual?);
+            Some((row.id?, Friend { user_id, name, avatar_url: row.avatar, mutual }))
         });
         Ok(Some(found.collect()))
     }

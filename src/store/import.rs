@@ -49,7 +49,7 @@ impl Store {
         let has_ended = sqlx::query_scalar!(r#"SELECT centile_store.end_import($1) AS "has_ended!""#, import.import_id)
             .fetch_one(&self.writers)
             .await?;
-        if has_ended { Ok(()) } else { Err(Error::conflict(Code::Conflict, "the import was abandoned while it ran")) }
+        if has_ended { Ok(()) } else { Err(Error::other_conflict("the import was abandoned while it ran")) }
     }
 
     /// Abandons a board's interrupted imports; returns how many.

@@ -16,7 +16,6 @@ use crate::{
 /// A stored API key with the digest of its secret.
 pub(crate) struct StoredApiKey {
     pub(crate) key: Key,
-    /// SHA-256 of the secret.
     pub(crate) secret_sha256: Vec<u8>,
 }
 
@@ -74,7 +73,6 @@ impl Store {
         written(query.fetch_one(&self.writers).await)
     }
 
-    /// Returns all keys, newest first.
     pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
         let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
         let keys = rows.into_iter().map(|row| {

@@ -26,16 +26,14 @@ pub(crate) struct CurrentRanking {
 impl Store {
     /// Returns the current rankings of all boards, without those that have no bucket rows.
     pub(crate) async fn current_rankings(&self) -> Result<Vec<CurrentRanking>> {
-        let rankings = sqlx::query_as!(
+        let query = sqlx::query_as!(
             CurrentRanking,
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
                       centile_store.applied_batches(g.board_id, g.lanes) AS "batches!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
                WHERE g.has_bucket_rows ORDER BY g.id"#
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(rankings)
+        );
+        Ok(query.fetch_all(&self.readers).await?)
     }
 
     /// Returns the players of a ranking's fullest bucket, in units as in
@@ -43,26 +41,22 @@ impl Store {
     ///
     /// A unit is a hundredth of the players, at least 1,000.
     pub(crate) async fn bucket_skew(&self, ranking_id: i64) -> Result<f64> {
-        let skew = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT coalesce(max(players) / greatest(sum(players) / 100, 1000), 0)::float8 AS "skew!"
                FROM unnest(centile_store.bucket_totals($1)) AS players"#,
             ranking_id
-        )
-        .fetch_one(&self.readers)
-        .await?;
-        Ok(skew)
+        );
+        Ok(query.fetch_one(&self.readers).await?)
     }
 
     /// Returns the current rankings of a board.
     pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<i64>> {
-        let rankings = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.periods
                WHERE board_id = $1 AND ranking_id IS NOT NULL ORDER BY ranking_id"#,
             board_id
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(rankings)
+        );
+        Ok(query.fetch_all(&self.readers).await?)
     }
 
     /// Returns the players of each bucket of a ranking; `None` when the ranking has no bucket rows, or

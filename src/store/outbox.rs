@@ -94,16 +94,14 @@ impl Store {
 
     /// Returns the message with this id, or the matching messages, newest first.
     pub(crate) async fn messages(&self, message_id: Option<i64>, filter: &MessageFilter) -> Result<Vec<Message>> {
-        let messages = sqlx::query_file_as!(
+        let query = sqlx::query_file_as!(
             Message,
             "sql/queries/outbox.sql",
             message_id,
             filter.board.as_ref().map(BoardSlug::as_str),
             filter.waiting,
             i64::from(filter.limit)
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(messages)
+        );
+        Ok(query.fetch_all(&self.readers).await?)
     }
 }

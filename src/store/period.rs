@@ -137,11 +137,9 @@ impl Store {
 
     /// Returns up to `limit` opened segments of a period, in order.
     pub(crate) async fn segments(&self, board_id: i32, period: &Period, limit: i64) -> Result<Vec<String>> {
-        let segments =
-            sqlx::query_file_scalar!("sql/queries/segments.sql", board_id, period.kind.name(), period.label, limit)
-                .fetch_all(&self.readers)
-                .await?;
-        Ok(segments)
+        let query =
+            sqlx::query_file_scalar!("sql/queries/segments.sql", board_id, period.kind.name(), period.label, limit);
+        Ok(query.fetch_all(&self.readers).await?)
     }
 
     /// Returns up to `limit` opened periods of a board, newest first. `only` restricts them to a
@@ -214,13 +212,11 @@ impl Store {
     pub(crate) async fn open_segments(&self, board_id: i32, segments: Vec<(i64, String)>) -> Result<()> {
         self.require_coordinator()?;
         let (periods, segments): (Vec<i64>, Vec<String>) = segments.into_iter().unzip();
-        sqlx::query!("SELECT centile_store.open_segments($1, $2, $3)", board_id, &periods, &segments)
-            .fetch_one(&self.score_writers)
-            .await?;
+        let query = sqlx::query!("SELECT centile_store.open_segments($1, $2, $3)", board_id, &periods, &segments);
+        query.fetch_one(&self.score_writers).await?;
         Ok(())
     }
 
-    /// Returns the database's current time.
     pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&self.writers).await?;
         Ok(now)

@@ -1,7 +1,5 @@
 //! SQL of the quarantine.
 
-use chrono::{DateTime, Utc};
-
 use crate::{
     Result,
     model::{
@@ -13,46 +11,6 @@ use crate::{
     store::{Store, cluster::LANE_OF_QUARANTINED, error::written},
 };
 
-/// A row of `centile.quarantine`.
-struct StoredEvent {
-    quarantine_id: i64,
-    user_id: String,
-    points: i64,
-    tiebreak: Option<i16>,
-    reason: Option<String>,
-    event_id: Option<String>,
-    rule: String,
-    detail: String,
-    submitted_at: DateTime<Utc>,
-    decided_at: Option<DateTime<Utc>>,
-    decided_by: Option<String>,
-    decided_why: Option<String>,
-    transaction_id: Option<i64>,
-    metadata: Option<String>,
-}
-
-impl StoredEvent {
-    fn in_state(self, state: State) -> QuarantinedEvent {
-        QuarantinedEvent {
-            state,
-            quarantine_id: self.quarantine_id,
-            user_id: self.user_id,
-            points: self.points,
-            tiebreak: self.tiebreak,
-            reason: self.reason,
-            event_id: self.event_id,
-            rule: self.rule,
-            detail: self.detail,
-            submitted_at: self.submitted_at,
-            decided_at: self.decided_at,
-            decided_by: self.decided_by,
-            decided_why: self.decided_why,
-            transaction_id: self.transaction_id,
-            metadata: self.metadata.map(Metadata::stored),
-        }
-    }
-}
-
 impl Store {
     /// Returns a board's quarantined events in one state, oldest first, with ids above `after`.
     pub(crate) async fn quarantine(
@@ -62,10 +20,26 @@ impl Store {
         after: i64,
         limit: i64,
     ) -> Result<Vec<QuarantinedEvent>> {
-        let rows = sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.name(), after, limit)
-            .fetch_all(&self.readers)
-            .await?;
-        Ok(rows.into_iter().map(|row| row.in_state(state)).collect())
+        let query = sqlx::query_file!("sql/queries/quarantine.sql", board, state.name(), after, limit);
+        let rows = query.fetch_all(&self.readers).await?;
+        let events = rows.into_iter().map(|row| QuarantinedEvent {
+            quarantine_id: row.quarantine_id,
+            user_id: row.user_id,
+            points: row.points,
+            tiebreak: row.tiebreak,
+            reason: row.reason,
+            event_id: row.event_id,
+            rule: row.rule,
+            detail: row.detail,
+            submitted_at: row.submitted_at,
+            state,
+            decided_at: row.decided_at,
+            decided_by: row.decided_by,
+            decided_why: row.decided_why,
+            transaction_id: row.transaction_id,
+            metadata: row.metadata.map(Metadata::stored),
+        });
+        Ok(events.collect())
     }
 
     /// Moves an event from quarantine into the ledger; returns its transaction id.
@@ -80,7 +54,6 @@ impl Store {
         written(query.fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?).await)
     }
 
-    /// Rejects an event in quarantine.
     pub(crate) async fn reject_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<()> {
         let query = sqlx::query!(
             "SELECT centile.reject_event($1, $2, $3, $4)",

@@ -63,7 +63,6 @@ pub(crate) struct State {
     pub(crate) players: u64,
     /// Profile revision of the names in the answer.
     pub(crate) revision: i64,
-    /// The source of the answer.
     pub(crate) answered_by: AnsweredBy,
 }
 
@@ -316,7 +315,6 @@ pub(crate) struct StoredNeighbour {
     pub(crate) user_name: String,
     pub(crate) avatar: Option<String>,
     pub(crate) score: i64,
-    /// When the score was reached.
     pub(crate) reached_at: DateTime<Utc>,
 }
 
@@ -354,7 +352,7 @@ impl Store {
 
     /// Returns whether the selector still means a ranking.
     pub(crate) async fn is_current(&self, resolved: &ResolvedPeriod, ranking: RankingRef) -> Result<bool> {
-        let is_current = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             r#"SELECT EXISTS (
                    SELECT FROM centile_store.periods p WHERE p.id = $1 AND p.ranking_id = $2
                    AND statement_timestamp() >= coalesce($3::timestamptz, '-infinity') AND statement_timestamp() < coalesce($4::timestamptz, 'infinity')) AS "is_current!""#,
@@ -362,10 +360,8 @@ impl Store {
             ranking.ranking_id,
             resolved.valid_from,
             resolved.valid_until
-        )
-        .fetch_one(&self.readers)
-        .await?;
-        Ok(is_current)
+        );
+        Ok(query.fetch_one(&self.readers).await?)
     }
 
     /// Returns the state of an archive and its board's frozen top size. Reads no row of the archive.
@@ -603,7 +599,6 @@ impl Store {
             "sql/queries/newcomer.sql", score; "sql/queries/archive_newcomer.sql", score)
     }
 
-    /// Returns percentiles and histogram.
     pub(crate) async fn distribution(
         &self,
         resolved: &ResolvedPeriod,

@@ -70,14 +70,12 @@ impl Store {
 
     /// Returns the rolling windows that should accept scores and do not yet, current ones first.
     pub(crate) async fn wanted_windows(&self) -> Result<Vec<WantedWindow>> {
-        let wanted = sqlx::query_as!(
+        let query = sqlx::query_as!(
             WantedWindow,
             r#"SELECT board_id AS "board_id!", board AS "board!", label AS "label!", length AS "length!", at AS "at!"
                FROM centile_store.wanted_windows()"#
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(wanted)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Makes a rolling window, still without a ranking; returns the id of the period.

@@ -75,15 +75,13 @@ impl Store {
     /// Returns the end of the ledger. With `waits` it waits for running batches, and all lanes are
     /// settled.
     pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<Settled> {
-        let settled = sqlx::query_as!(
+        let query = sqlx::query_as!(
             Settled,
             r#"SELECT centile.epoch() AS "epoch!", ledger_end AS "ledger_end!", lanes AS "lanes!"
                FROM centile_store.settle_lanes($1, $2)"#,
             board_id,
             waits
-        )
-        .fetch_one(&self.writers)
-        .await?;
-        Ok(settled)
+        );
+        Ok(query.fetch_one(&self.writers).await?)
     }
 }

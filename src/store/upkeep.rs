@@ -40,7 +40,6 @@ pub(crate) struct StoredLimits {
 }
 
 impl Store {
-    /// Returns the pending maintenance work.
     pub(crate) async fn upkeep(&self) -> Result<StoredUpkeep> {
         let upkeep = sqlx::query_file_as!(StoredUpkeep, "sql/queries/upkeep.sql").fetch_one(&self.readers).await?;
         Ok(upkeep)

@@ -74,26 +74,22 @@ impl Store {
 
     /// Returns the change of a user's attributes that is not yet applied to all boards.
     pub(crate) async fn pending_move(&self, user_id: &str) -> Result<Option<PendingMove>> {
-        let pending = sqlx::query_as!(
+        let query = sqlx::query_as!(
             PendingMove,
             r#"SELECT m.user_id AS internal_id, m.number
                FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id WHERE u.external_id = $1"#,
             user_id
-        )
-        .fetch_optional(&self.writers)
-        .await?;
-        Ok(pending)
+        );
+        Ok(query.fetch_optional(&self.writers).await?)
     }
 
     /// Returns up to 1,000 users with such a change, those of the earliest changes first.
     pub(crate) async fn unfinished_moves(&self) -> Result<Vec<String>> {
-        let users = sqlx::query_scalar!(
+        let query = sqlx::query_scalar!(
             "SELECT u.external_id FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id
              ORDER BY m.changed_at, m.user_id LIMIT 1000"
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(users)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Returns the boards with segments: id and slug. Reads from the primary, because a replica may be

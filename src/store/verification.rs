@@ -64,7 +64,7 @@ impl Store {
         board_id: Option<i32>,
         period_id: Option<i64>,
     ) -> Result<Vec<VerifiablePeriod>> {
-        let periods = sqlx::query_as!(
+        let query = sqlx::query_as!(
             VerifiablePeriod,
             r#"SELECT p.id AS period_id, p.board_id, b.slug AS board, p.ranking_id,
                       centile_store.period_name(p.kind, p.label, p.segment) AS "period!"
@@ -74,10 +74,8 @@ impl Store {
                ORDER BY b.slug, p.starts_at, p.kind, p.segment"#,
             board_id,
             period_id
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        Ok(periods)
+        );
+        Ok(query.fetch_all(&self.writers).await?)
     }
 
     /// Compares a bucket's count with its rows; returns the difference, if any.
@@ -89,30 +87,26 @@ impl Store {
         bucket: i16,
         most: i64,
     ) -> Result<Option<CountDifference>> {
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             CountDifference,
             r#"SELECT $2 AS "bucket!", expected AS "expected!", found AS "found!" FROM centile_store.count_differences($1, $2, $3)"#,
             ranking_id,
             bucket,
             most
-        )
-        .fetch_optional(&self.writers)
-        .await?;
-        Ok(found)
+        );
+        Ok(query.fetch_optional(&self.writers).await?)
     }
 }
 
 impl Verifier {
     /// Returns the end of a board's ledger, for [`Self::end`] after a later comparison.
     pub(crate) async fn begin(&mut self, board_id: i32) -> Result<SettledPoint> {
-        let point = sqlx::query_as!(
+        let query = sqlx::query_as!(
             SettledPoint,
             "SELECT ledger_end, batches, times FROM centile_store.begin_verification($1)",
             board_id
-        )
-        .fetch_one(&mut self.0)
-        .await?;
-        Ok(point)
+        );
+        Ok(query.fetch_one(&mut self.0).await?)
     }
 
     /// Records that a ranking agrees with the ledger up to this point, or that it is damaged.
@@ -215,14 +209,12 @@ impl Verifier {
 
     /// Compares as [`Store::count_difference`] does, for a bucket of any size.
     pub(crate) async fn count_difference(&mut self, ranking_id: i64, bucket: i16) -> Result<Option<CountDifference>> {
-        let found = sqlx::query_as!(
+        let query = sqlx::query_as!(
             CountDifference,
             r#"SELECT $2 AS "bucket!", expected AS "expected!", found AS "found!" FROM centile_store.count_differences($1, $2)"#,
             ranking_id,
             bucket
-        )
-        .fetch_optional(&mut self.0)
-        .await?;
-        Ok(found)
+        );
+        Ok(query.fetch_optional(&mut self.0).await?)
     }
 }

@@ -15,10 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::TIMES;
 
 pub(crate) const EVERY: Duration = Duration::from_mins(1);
-
-/// Least length of an interval.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
-
 const MINUTES_MAX: usize = 60;
 
 /// Share of the requests that are answered within [`Minute::slow`].

@@ -5,12 +5,8 @@ use std::str;
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
-    fuzzed::{self, File, Imported},
-    model::{
-        board::{Board, Mode, PeriodKind, Ties},
-        file_format::FileFormat,
-        metadata::Metadata,
-        period::{Period, PeriodSelector, PeriodState},
+    fuzzed::{
+        self, Board, File, FileFormat, Imported, Metadata, Mode, Period, PeriodKind, PeriodSelector, PeriodState, Ties,
     },
     tested, timed,
 };

@@ -103,7 +103,6 @@ pub(crate) struct Snapshot {
     pub(crate) sent: Arc<Mutex<BTreeMap<u32, Bytes>>>,
 }
 
-/// A part of a snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct Fragment {
     /// Rendered text; `None` for a player without a score.
@@ -148,7 +147,6 @@ impl Overtakings {
 pub(crate) struct PeriodChange {
     /// Number of the snapshot that showed it.
     pub(crate) at: u64,
-    /// Name of the ended period.
     pub(crate) ended: String,
     /// Name of the next period; `None` if the ended one stays on show.
     pub(crate) next: Option<String>,

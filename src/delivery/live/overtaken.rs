@@ -92,7 +92,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::model::rank::{AnsweredBy, Header};
+    use crate::model::rank::Header;
 
     /// Builds a state of a ranking: the first `limit` players, and the chosen ones with one
     /// neighbour on each side.
@@ -117,7 +117,7 @@ mod tests {
         let standing = |id: &&str| {
             let at = rows.iter().position(|row| row.user_id == *id);
             let standing = at.map(|at| Standing {
-                header: header(),
+                header: Header::empty(),
                 player: rows[at].clone(),
                 percentile: 0.0,
                 above: rows[at.saturating_sub(1)..at].to_vec(),
@@ -126,33 +126,13 @@ mod tests {
             ((*id).to_owned(), standing)
         };
         Shown {
-            header: header(),
+            header: Header::empty(),
             epoch: String::new(),
             tag: String::new(),
             revision: 0,
             rows: rows[..limit.min(rows.len())].to_vec(),
             limit: 0,
             standings: chosen.iter().map(standing).collect(),
-        }
-    }
-
-    fn header() -> Header {
-        let period = crate::model::period::Period {
-            kind: crate::model::board::PeriodKind::AllTime,
-            label: "all_time".into(),
-            starts_at: None,
-            ends_at: None,
-            state: crate::model::period::PeriodState::Open,
-            segment: None,
-        };
-        Header {
-            period,
-            version: String::new(),
-            players: 0,
-            etag: None,
-            answered_by: AnsweredBy::Sql,
-            combined: None,
-            tiers: None,
         }
     }
 

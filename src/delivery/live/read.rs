@@ -51,7 +51,6 @@ impl Shown {
             && interests.users.keys().all(|user| self.standings.contains_key(user.as_str()))
     }
 
-    /// Adds metadata to all rows.
     pub(super) async fn add_metadata(&mut self, rankings: &Rankings, board: &Board) -> Result<()> {
         let mut rows: Vec<&mut Row> = self.rows.iter_mut().collect();
         for Standing { player, above, below, .. } in self.standings.values_mut().flatten() {

@@ -23,7 +23,6 @@ use crate::{
     store::Store,
 };
 
-/// Default timeout of a receiver.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum timeout of a receiver. An attempt must end before its lease

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     dev::local::{
         account::{self, Account},
         free_port, log_tail,
@@ -369,7 +369,7 @@ fn lock(home: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(Error::conflict(Code::Conflict, format!("another process runs its PostgreSQL in {}", home.display())))
+            Err(Error::other_conflict(format!("another process runs its PostgreSQL in {}", home.display())))
         }
         Err(TryLockError::Error(error)) => Err(failed("lock a file")(error)),
     }

@@ -19,7 +19,6 @@ use crate::{
 };
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Number of ports to try, because another process may take a free port first.

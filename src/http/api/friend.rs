@@ -65,55 +65,14 @@ pub(crate) struct FriendsRequest {
 #[serde(deny_unknown_fields)]
 struct NoMembers {}
 
-/// A friend of a player.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FriendResponse<'a> {
-    /// The caller's own id of the friend.
-    #[schema(example = "bob")]
-    user_id: &'a str,
-    /// Name shown in lists.
-    #[schema(example = "Bob")]
-    name: &'a str,
-    /// URL of the friend's avatar.
-    #[schema(required = true)]
-    avatar_url: Option<&'a str>,
-    /// Whether the friend has the player as a friend, too.
-    mutual: bool,
-}
-
-impl<'a> From<&'a Friend> for FriendResponse<'a> {
-    fn from(friend: &'a Friend) -> Self {
-        Self {
-            user_id: &friend.user_id,
-            name: &friend.name,
-            avatar_url: friend.avatar.as_deref(),
-            mutual: friend.is_mutual,
-        }
-    }
-}
-
 /// A page of a player's friends.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FriendsResponse<'a> {
     /// The friends, in the order in which their players were created.
-    data: Vec<FriendResponse<'a>>,
+    data: &'a [Friend],
     /// `cursor` of the next page; null after the last friend.
     #[schema(required = true)]
     next_cursor: Option<&'a str>,
-}
-
-/// The result of a change of a player's friends.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FriendsChangedResponse {
-    /// Number of new friends.
-    #[schema(example = 2)]
-    added: u32,
-    /// Number of former friends.
-    #[schema(example = 0)]
-    removed: u32,
-    /// Number of friends after the change, at most 5,000.
-    #[schema(example = 2, maximum = 5000)]
-    friends: u32,
 }
 
 /// List friends
@@ -131,9 +90,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: FriendsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let of = FriendsOf { user_id, mutual: query.mutual };
-    let (found, next) = friends::page(&api.instance.store, &of, limit, query.cursor.as_deref()).await?;
-    let data = found.iter().map(FriendResponse::from).collect();
-    Ok(reply::read(&FriendsResponse { data, next_cursor: next.as_deref() }))
+    let (data, next) = friends::page(&api.instance.store, &of, limit, query.cursor.as_deref()).await?;
+    Ok(reply::read(&FriendsResponse { data: &data, next_cursor: next.as_deref() }))
 }
 
 /// Change friends by a list
@@ -145,15 +103,15 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 #[utoipa::path(
     post, path = "/v1/users/{user_id}/friends", operation_id = "change_friends", tag = "players", security(("key" = [])),
     params(UserPath), request_body = FriendsRequest,
-    responses((status = 200, description = "The friends were changed.", body = FriendsChangedResponse), WriteProblems),
+    responses((status = 200, description = "The friends were changed.", body = FriendsChanged), WriteProblems),
 )]
 pub(crate) async fn change(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let key = caller::server(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let FriendsRequest { change, user_ids } = body::json(&api, &request, payload).await?;
-    let FriendsChanged { added, removed, friends } = change_friends(&api, &key, &user_id, change, &user_ids).await?;
-    Ok(reply::written(StatusCode::OK, &FriendsChangedResponse { added, removed, friends }))
+    let changed = change_friends(&api, &key, &user_id, change, &user_ids).await?;
+    Ok(reply::written(StatusCode::OK, &changed))
 }
 
 /// Add a friend

@@ -1,7 +1,6 @@
 //! `/v1/boards/{board}/scores/{user_id}/history`: a player's ledger.
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,7 +14,7 @@ use crate::{
         auth::caller,
         server::{Api, problem::ReadProblems},
     },
-    model::{metadata::Metadata, score::HistoryRow},
+    model::score::HistoryRow,
     scoring,
 };
 
@@ -32,51 +31,6 @@ pub(crate) struct HistoryQuery {
     cursor: Option<String>,
 }
 
-/// A row of a player's ledger.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HistoryRowResponse<'a> {
-    /// Id in the ledger.
-    #[schema(example = 1_042)]
-    transaction_id: i64,
-    /// `score`; with a server or admin key also `void`, `reset`, `ban` or `unban`.
-    #[schema(example = "score")]
-    kind: &'a str,
-    /// Points of a score.
-    #[schema(example = 50, required = true)]
-    points: Option<i64>,
-    /// Tiebreak of a score, if it has one.
-    #[schema(required = true)]
-    tiebreak: Option<i16>,
-    /// The reason given for the transaction. Only holders of a server or admin key see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "boss defeated")]
-    reason: Option<&'a str>,
-    /// Id of the score transaction that a `void` cancels.
-    #[schema(required = true)]
-    voids: Option<i64>,
-    /// Time that the transaction counts for.
-    occurred_at: DateTime<Utc>,
-    /// Metadata of a score. Present if it has any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<&'a Metadata>,
-}
-
-impl<'a> HistoryRowResponse<'a> {
-    fn new(row: &'a HistoryRow, shows_reason: bool) -> Self {
-        Self {
-            transaction_id: row.transaction_id,
-            kind: &row.kind,
-            points: row.points,
-            tiebreak: row.tiebreak,
-            reason: row.reason.as_deref().filter(|_| shows_reason),
-            voids: row.voids,
-            occurred_at: row.occurred_at,
-            metadata: row.metadata.as_ref(),
-        }
-    }
-}
-
 /// A player's ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryResponse<'a> {
@@ -87,7 +41,7 @@ pub(crate) struct HistoryResponse<'a> {
     #[schema(example = "ada")]
     user_id: &'a str,
     /// The rows, newest first.
-    data: Vec<HistoryRowResponse<'a>>,
+    data: &'a [HistoryRow],
     /// `cursor` of the next, older rows; null after the oldest.
     #[schema(required = true)]
     next_cursor: Option<&'a str>,
@@ -119,7 +73,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),
-        data: rows.iter().map(|row| HistoryRowResponse::new(row, is_server)).collect(),
+        data: &rows,
         next_cursor: next.as_deref(),
     }))
 }

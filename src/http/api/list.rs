@@ -336,10 +336,7 @@ pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpR
 #[utoipa::path(
     post, path = "/v1/boards/{board}/scores/query", operation_id = "query_scores", tag = "reading",
     security((), ("key" = [])), params(BoardPath), request_body = ChosenRequest,
-    responses(
-        (status = 200, description = "The chosen players.", body = ChosenResponse),
-        QueryProblems,
-    ),
+    responses((status = 200, description = "The chosen players.", body = ChosenResponse), QueryProblems),
 )]
 pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;

@@ -55,10 +55,7 @@ pub(crate) struct NewcomerResponse<'a> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading", security((), ("key" = [])),
     params(BoardPath, NewcomerQuery),
-    responses(
-        (status = 200, description = "The rank of the score.", body = NewcomerResponse),
-        ReadProblems,
-    ),
+    responses((status = 200, description = "The rank of the score.", body = NewcomerResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;

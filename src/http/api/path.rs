@@ -31,7 +31,6 @@ impl BoardPath {
         board_slug(segment(request, "board")?).map(|board| Self { board })
     }
 
-    /// Finds the board.
     pub(crate) async fn find(&self, instance: &Instance) -> Result<Arc<Board>> {
         boards::find(&instance.boards, &self.board).await
     }
@@ -123,11 +122,7 @@ pub(crate) struct TransactionPath {
 impl TransactionPath {
     /// Reads the score transaction's id from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
-        let text = segment(request, "transaction_id")?;
-        let transaction_id = text
-            .parse()
-            .map_err(|_| Error::invalid("transaction_id", format!("{text:?} is not the id of a score transaction")))?;
-        Ok(Self { transaction_id })
+        Ok(Self { transaction_id: id(request, "transaction_id", "a score transaction")? })
     }
 }
 
@@ -143,12 +138,14 @@ pub(crate) struct QuarantinePath {
 impl QuarantinePath {
     /// Reads the event's id from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
-        let text = segment(request, "quarantine_id")?;
-        let quarantine_id = text.parse().map_err(|_| {
-            Error::invalid("quarantine_id", format!("{text:?} is not the id of an event in quarantine"))
-        })?;
-        Ok(Self { quarantine_id })
+        Ok(Self { quarantine_id: id(request, "quarantine_id", "an event in quarantine")? })
     }
+}
+
+/// Parses the id of `what` in the place of `{name}` in the route.
+fn id(request: &HttpRequest, name: &str, what: &str) -> Result<i64> {
+    let text = segment(request, name)?;
+    text.parse().map_err(|_| Error::invalid(name, format!("{text:?} is not the id of {what}")))
 }
 
 /// Returns the path segment in the place of `{name}` in the route, percent-decoded once.

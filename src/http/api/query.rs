@@ -162,6 +162,27 @@ pub(crate) const LIST_LIMIT_MAX: usize = 1_000;
 #[expect(dead_code, reason = "describes a valid segment")]
 pub(crate) struct SegmentText(String);
 
+/// Selects a ranking.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RankingQuery {
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    #[param(value_type = Option<PeriodText>)]
+    period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
+}
+
+impl RankingQuery {
+    /// Parses the query string of `request`.
+    pub(crate) fn selector(request: &HttpRequest) -> Result<PeriodSelector> {
+        let Self { period, segment } = parse(request)?;
+        selector_in(period.as_deref(), segment.as_deref())
+    }
+}
+
 /// Parses the selected period; `all_time` when absent.
 pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
     let selector: PeriodSelector = text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)?;

@@ -93,10 +93,7 @@ impl<'a> StandingResponse<'a> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading", security((), ("key" = [])),
     params(BoardPath, UserPath, StandingQuery),
-    responses(
-        (status = 200, description = "The player's standing.", body = StandingResponse),
-        ReadProblems,
-    ),
+    responses((status = 200, description = "The player's standing.", body = StandingResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;

@@ -30,9 +30,7 @@ use crate::{
 /// Optional columns of the rows of a top. The cached body has none of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extras {
-    /// The score as text.
     pub(crate) text: bool,
-    /// Metadata.
     pub(crate) metadata: bool,
 }
 
@@ -111,33 +109,11 @@ mod tests {
     };
 
     use super::*;
-    use crate::model::{
-        board::PeriodKind,
-        period::{Period, PeriodState},
-        rank::{AnsweredBy, Header},
-    };
+    use crate::model::rank::{AnsweredBy, Header};
 
     fn top(stale_for: Option<Duration>) -> Top {
-        let period = Period {
-            kind: PeriodKind::AllTime,
-            label: "all_time".into(),
-            starts_at: None,
-            ends_at: None,
-            state: PeriodState::Open,
-            segment: None,
-        };
-        let version = "12.4".into();
-        let header = Header {
-            period,
-            version,
-            players: 0,
-            etag: None,
-            answered_by: AnsweredBy::Sql,
-            combined: None,
-            tiers: None,
-        };
         Top {
-            page: Arc::new(Page { header, rows: Vec::new(), next: None }),
+            page: Arc::new(Page { header: Header::empty(), rows: Vec::new(), next: None }),
             body: r#"{"board":"arena","scores":[]}"#.into(),
             etag: "7-12.4-10".into(),
             is_closed: false,

@@ -17,7 +17,6 @@ pub(crate) struct Asset {
     pub(crate) compressed: Option<Vec<u8>>,
 }
 
-/// Style sheet of all pages.
 pub(crate) static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "css", "text/css; charset=utf-8", include_str!("assets/centile.css")));
 
@@ -25,7 +24,6 @@ pub(crate) static STYLE: LazyLock<Asset> =
 pub(crate) static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "js", "text/javascript; charset=utf-8", include_str!("assets/centile.js")));
 
-/// Icon of the browser tab.
 pub(crate) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "svg", "image/svg+xml", include_str!("assets/centile.svg")));
 

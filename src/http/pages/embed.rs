@@ -39,10 +39,7 @@ const SCRIPT_PATH: &str = "/assets/centile-board.js";
 const SCRIPT_CACHE_CONTROL: &str = "public, max-age=300";
 
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
-
-/// Default rows of a frame.
 const LIMIT_DEFAULT: u32 = 10;
-
 const LIMIT_MAX: u32 = 100;
 
 pub(crate) fn endpoints() -> [Endpoint; 1] {

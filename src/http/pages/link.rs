@@ -31,7 +31,6 @@ pub(crate) struct Link {
     pub(crate) period: Option<String>,
     /// The segment, such as `country:DE`; all players when absent.
     pub(crate) segment: Option<String>,
-    /// Position of the first row.
     pub(crate) from: u64,
     /// Rows per page; the default when absent.
     pub(crate) limit: Option<u32>,

@@ -56,9 +56,7 @@ pub(crate) const HTML: &str = "text/html; charset=utf-8";
 /// Cache policy of a file whose name changes with its content: browsers may keep it for a year.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// Default rows of a page.
 const LIMIT_DEFAULT: u32 = 25;
-
 const LIMIT_MAX: u32 = 100;
 
 /// Maximum boards on the home page that are shown with their top. Others are shown by name.

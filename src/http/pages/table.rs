@@ -53,7 +53,6 @@ pub(crate) struct Table<'a> {
     pub(crate) style: RowStyle<'a>,
 }
 
-/// Renders a table of players.
 pub(crate) fn table(table: &Table<'_>) -> Markup {
     let &Table { caption, live, rows, link, before, selected, local_ranks, style } = table;
     // A name leads to the top of that player's friends.

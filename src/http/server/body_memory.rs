@@ -31,7 +31,6 @@ pub(crate) struct Reservation<'a> {
 }
 
 impl BodyMemory {
-    /// Creates `bytes` of free memory.
     pub(crate) fn new(bytes: usize) -> Self {
         Self { bytes, taken: AtomicUsize::new(0), of_networks: Mutex::default() }
     }

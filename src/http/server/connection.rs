@@ -48,7 +48,6 @@ pub(crate) struct Watched {
     chunk_bytes: usize,
     /// Whether reading pauses until the response is sent.
     is_unread: bool,
-    /// Bytes read in this poll.
     poll_bytes: usize,
     /// Polls since the last byte read or written.
     idle_polls: u32,

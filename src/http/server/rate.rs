@@ -33,18 +33,15 @@ const MOST_ADDRESSES: usize = 100_000;
 
 const SHARED_COUNTS: u64 = 4_096;
 
-/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Requests a second, in the long run.
     pub per_second: NonZero<u32>,
-    /// Requests at once.
     pub burst: NonZero<u32>,
 }
 
 impl Rate {
     /// A limit of `per_second`; `None` for 0.
-    #[must_use]
     pub fn new(per_second: u32, burst: NonZero<u32>) -> Option<Self> {
         NonZero::new(per_second).map(|per_second| Self { per_second, burst })
     }

@@ -109,7 +109,6 @@ pub(crate) struct DownloadSlots {
 }
 
 impl DownloadSlots {
-    /// Creates free slots.
     pub(crate) fn new() -> Self {
         Self {
             open: Slots::new("downloads", OPEN_SLOTS, SLOTS_OF_NETWORK),

@@ -18,12 +18,9 @@ use crate::{
     model::board::{BoardSlug, Reading},
 };
 
-/// Settings of the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Worker threads.
     pub workers: usize,
-    /// Maximum request body, in bytes.
     pub body_limit_bytes: usize,
     /// Maximum bytes of all request bodies at a time. Calls that need no key have a quarter of it
     /// in addition.
@@ -32,7 +29,6 @@ pub struct Settings {
     pub default_board: BoardSlug,
     /// How long a shutdown waits for running requests.
     pub stop_within: Duration,
-    /// Maximum concurrent client connections.
     pub connections: usize,
     /// Maximum concurrent subscribers to live updates.
     pub subscribers: usize,
@@ -59,7 +55,6 @@ pub struct Settings {
     pub frame_origins: Vec<Origin>,
     /// Origins from which pages load avatars.
     pub avatar_origins: Vec<Origin>,
-    /// Requests that are logged.
     pub log_requests: LogRequests,
     /// TLS certificate. With it clients must use TLS, without it connections are unencrypted.
     pub certificate: Option<Arc<Certificate>>,
@@ -74,7 +69,6 @@ impl Settings {
     pub const DEFAULT_BODIES_LIMIT_BYTES: usize = 64 * 1024 * 1024;
 
     /// Returns the default settings, with one worker and no rate limits.
-    #[must_use]
     pub fn new(default_board: BoardSlug) -> Self {
         Self {
             workers: 1,

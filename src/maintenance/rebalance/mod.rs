@@ -26,7 +26,6 @@ use crate::{
 /// Changes made to layouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Boundaries moved.
     pub boundaries_moved: u64,
     /// Rows moved with them.
     pub rows_moved: u64,

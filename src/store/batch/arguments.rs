@@ -63,7 +63,6 @@ pub(super) struct LoggedEntries {
     tie_keys: Vec<i64>,
 }
 
-/// Arguments of `commit_batch`.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) events: Vec<PendingEvent>,

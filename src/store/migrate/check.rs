@@ -101,10 +101,7 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
 
 async fn check(connection: &mut PgConnection) -> Result<()> {
     if Server::of(connection).await? == Server::Worker {
-        return Err(Error::conflict(
-            Code::Conflict,
-            "the database is a worker of a cluster: use its coordinator's URL",
-        ));
+        return Err(Error::other_conflict("the database is a worker of a cluster: use its coordinator's URL"));
     }
     let refusal = match edition(connection).await? {
         Edition::Same => return Ok(()),
@@ -112,5 +109,5 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         Edition::Newer => "the database was migrated by a newer version of Centile",
         Edition::Older | Edition::Other => "the database has another edition of the schema: run `centile migrate`",
     };
-    Err(Error::conflict(Code::Conflict, refusal.to_owned()))
+    Err(Error::other_conflict(refusal.to_owned()))
 }

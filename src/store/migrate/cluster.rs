@@ -6,7 +6,7 @@
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     store::{
         cluster,
         hosts::Hosts,
@@ -116,14 +116,12 @@ pub(super) async fn replace_functions(
     retry: &mut LockRetry,
 ) -> Result<Report> {
     if server == Server::Worker {
-        return Err(Error::conflict(
-            Code::Conflict,
+        return Err(Error::other_conflict(
             "the database is a worker of a cluster: run `centile migrate` with the URL of its coordinator",
         ));
     }
     if check::edition(&mut *connection).await? == Edition::Older {
-        return Err(Error::conflict(
-            Code::Conflict,
+        return Err(Error::other_conflict(
             "cannot change the tables of a cluster: import its scores into a new one, see docs/cluster.md#upgrade",
         ));
     }
@@ -145,11 +143,10 @@ async fn check_empty(connection: &mut PgConnection) -> Result<()> {
         .map_err(failed(WORKERS))?;
     if !has_citus {
         let message = "the database has no extension citus: see docs/cluster.md";
-        return Err(Error::conflict(Code::Conflict, message));
+        return Err(Error::other_conflict(message));
     }
     if !sqlx::query_scalar(HAS_WORKERS).fetch_one(&mut *connection).await.map_err(failed(WORKERS))? {
-        return Err(Error::conflict(
-            Code::Conflict,
+        return Err(Error::other_conflict(
             "the database is not the coordinator of a Citus cluster with workers: see docs/cluster.md",
         ));
     }
@@ -158,8 +155,7 @@ async fn check_empty(connection: &mut PgConnection) -> Result<()> {
         .await
         .map_err(failed("look for tables"))?;
     if has_tables && sqlx::query_scalar(HAS_ROWS).fetch_one(connection).await.map_err(failed("look for boards"))? {
-        return Err(Error::conflict(
-            Code::Conflict,
+        return Err(Error::other_conflict(
             "the database has boards or players: copy it into an empty cluster with --from",
         ));
     }

@@ -115,10 +115,7 @@ pub(super) async fn check_filled(coordinator: &mut PgConnection) -> Result<()> {
         .await
         .map_err(failed("look for an interrupted copy"))?;
     if is_partial {
-        return Err(Error::conflict(
-            Code::Conflict,
-            "a copy into the cluster was interrupted: run it again with --from",
-        ));
+        return Err(Error::other_conflict("a copy into the cluster was interrupted: run it again with --from"));
     }
     Ok(())
 }
@@ -134,8 +131,7 @@ async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
     .await
     .map_err(failed("look for boards"))?;
     if is_used {
-        return Err(Error::conflict(
-            Code::Conflict,
+        return Err(Error::other_conflict(
             "the cluster has boards or players; if an interrupted copy created them, the copy is complete",
         ));
     }

@@ -147,8 +147,7 @@ async fn connect(url: &str) -> Result<PgConnection> {
     let options = hosts.primary();
     let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     match timeout(POOLER_TEST_TIMEOUT, shares_sessions(&options, &mut connection)).await {
-        Ok(Ok(true)) => Err(Error::conflict(
-            Code::Conflict,
+        Ok(Ok(true)) => Err(Error::other_conflict(
             "DATABASE_URL leads to a pooler in transaction mode: set pool_mode = session, or give the address of PostgreSQL",
         )),
         Ok(Err(error)) => Err(unavailable(error)),
@@ -257,7 +256,7 @@ async fn apply_migrations(connection: &mut PgConnection, files: &Files, retry: &
         return Err(error);
     }
     let report = report.map_err(|error| match error.kind() {
-        Kind::DivergentVersion(applied, baseline) if baseline.version() == BASELINE => Error::conflict(Code::Conflict, format!(
+        Kind::DivergentVersion(applied, baseline) if baseline.version() == BASELINE => Error::other_conflict(format!(
             "this database has the schema of a development version before the baseline ({applied}), which cannot be \
              upgraded: create a new database, run `centile migrate` on it, export the scores with the program that made \
              this one, and import them there"

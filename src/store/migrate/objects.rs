@@ -248,12 +248,9 @@ async fn prepare(transaction: &mut PgConnection, files: &Files) -> Result<(), Fa
         .await
         .map_err(failed("find functions and views of others"))?;
     if let Some(foreign) = foreign {
-        return Err(Failure::Other(Error::conflict(
-            Code::Conflict,
-            format!(
-                "{foreign} has the name of an object of Centile, but another user created it: rename or drop it, then run `centile migrate` again"
-            ),
-        )));
+        return Err(Failure::Other(Error::other_conflict(format!(
+            "{foreign} has the name of an object of Centile, but another user created it: rename or drop it, then run `centile migrate` again"
+        ))));
     }
     sqlx::raw_sql(statement(PREPARE)).execute(&mut *transaction).await.map_err(|error| {
         failure(&error, |error| Error::Internal(format!("cannot prepare the functions and views: {error}")))
@@ -287,9 +284,7 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
         .await
         .map_err(failed("name functions and views"))?;
     sqlx::raw_sql(statement(DROP)).execute(&mut *transaction).await.map_err(|error| {
-        failure(&error, |error| {
-            Error::conflict(Code::Conflict, format!("cannot replace the functions and views: {error}"))
-        })
+        failure(&error, |error| Error::other_conflict(format!("cannot replace the functions and views: {error}")))
     })?;
     Ok(())
 }

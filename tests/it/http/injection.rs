@@ -320,7 +320,7 @@ async fn sql_in_a_text_is_treated_as_text() {
     site.board(json!({"slug": "canary"}), &[("canary-1", 5), ("canary-2", 3), ("canary-1", 2)]).await;
     let score = site.post("/v1/boards/main/scores", json!({"user_id": "bob", "points": 1})).await.is(200);
     let id = score["transaction_id"].as_i64().expect("an id");
-    let document = Document(serde_json::to_value(centile::http::openapi()).expect("the document"));
+    let document = Document(serde_json::to_value(centile::openapi()).expect("the document"));
     let pool = db.pool().await;
     let (schema, canary) = (db.dump(), digests(&pool).await);
     let before = [

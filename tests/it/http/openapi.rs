@@ -19,7 +19,7 @@ use crate::{http::api::site::Site, support::TestDb};
 #[test]
 fn the_document_matches_the_checked_in_file() -> Result<(), Box<dyn std::error::Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/openapi.json");
-    let current = centile::http::openapi().to_pretty_json()? + "\n";
+    let current = centile::openapi().to_pretty_json()? + "\n";
     if env::var_os("UPDATE_SNAPSHOTS").is_some_and(|flag| flag == "1") {
         fs::write(&file, &current)?;
     }

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Postgres, Transaction};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     store::migrate::{
         Edition, check, connect, failed,
         files::Server,
@@ -120,7 +120,7 @@ pub(super) struct Source<'a> {
 /// number of lanes, if a ranking has no bucket rows, or if a combined board cannot be computed again.
 pub(crate) async fn check(source_url: &str, lanes: i64) -> Result<PgConnection> {
     let mut source = connect(source_url).await?;
-    let refused = |message: String| Err(Error::conflict(Code::Conflict, message));
+    let refused = |message: String| Err(Error::other_conflict(message));
     if Server::of(&mut source).await? != Server::Single {
         return refused("the database to copy is a cluster itself".to_owned());
     }
@@ -211,7 +211,7 @@ impl<'a> Source<'a> {
         sqlx::raw_sql(AssertSqlSafe(lock))
             .execute(&mut *transaction)
             .await
-            .map_err(|error| Error::conflict(Code::Conflict, format!("cannot lock the database to copy: {error}")))?;
+            .map_err(|error| Error::other_conflict(format!("cannot lock the database to copy: {error}")))?;
         let begun = Instant::now();
         loop {
             // Each look at the activity needs its own copy of the statistics.
@@ -225,13 +225,13 @@ impl<'a> Source<'a> {
             } else if begun.elapsed() > SESSIONS_WAIT {
                 let message =
                     format!("the database to copy has {sessions} other sessions of Centile: stop all instances");
-                return Err(Error::conflict(Code::Conflict, message));
+                return Err(Error::other_conflict(message));
             }
             sleep(Duration::from_millis(100)).await;
         }
         if let [slug, ..] = boards_behind(&mut transaction).await?.as_slice() {
             let message = format!("board {slug} was written to meanwhile: run the command again");
-            return Err(Error::conflict(Code::Conflict, message));
+            return Err(Error::other_conflict(message));
         }
         Ok(Self { transaction, columns, lanes })
     }
