@@ -218,39 +218,6 @@ $$;
 
 COMMENT ON FUNCTION centile.calendar_kind(p_kind text) IS 'The form of the labels of a kind of period, for to_char, and its length on a calendar. Example: SELECT * FROM centile.calendar_kind(''quarter'');';
 
-CREATE FUNCTION centile.change_combination(p_slug text, p_sources jsonb DEFAULT NULL::jsonb, p_join text DEFAULT NULL::text, p_aggregate text DEFAULT NULL::text, p_refresh text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_slug);
-    v_was   jsonb;
-    v_is    jsonb;
-BEGIN
-    PERFORM FROM centile_store.combinations WHERE board_id = v_board.id FOR UPDATE NOWAIT;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'board % is not computed from others', p_slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
-    END IF;
-    v_was := centile_store.combination_rules(v_board.id);
-    UPDATE centile_store.combinations c
-    SET join_rule = coalesce(p_join, c.join_rule), aggregate = coalesce(p_aggregate, c.aggregate), refresh = coalesce(p_refresh, c.refresh)
-    WHERE c.board_id = v_board.id;
-    IF p_sources IS NOT NULL THEN
-        PERFORM centile_store.set_sources(v_board.id, p_sources);
-    END IF;
-    v_is := centile_store.combination_rules(v_board.id);
-    IF v_is - 'refresh' <> v_was - 'refresh' THEN
-        UPDATE centile_store.combinations c
-        -- After the last refresh, even if the clock was set back.
-        SET defined_at = greatest(clock_timestamp(), c.as_of + interval '1 microsecond', c.next_as_of + interval '1 microsecond'), failures = 0, failed_at = NULL, failure = NULL
-        WHERE c.board_id = v_board.id;
-    END IF;
-    PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, v_is, p_slug);
-    RETURN v_board.id;
-END
-$$;
-
-COMMENT ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) IS 'Changes the sources of a combined board or how they are joined, aggregated and refreshed. Example: SELECT centile.change_combination(''hero'', p_join => ''intersection'');';
-
 CREATE FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], OUT added integer, OUT removed integer, OUT friends integer) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -309,33 +276,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) IS 'Adds, removes or replaces friends of a player and returns how many were added and removed, and how many the player has now. Example: SELECT * FROM centile.change_friends(''ann'', ''replace'', ''{bob,dan}'');';
-
-CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[]) RETURNS integer
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_board_id integer;
-BEGIN
-    PERFORM centile_store.check_time_zone(p_time_zone);
-    INSERT INTO centile_store.boards
-        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, frozen_top_size, reading, tags,
-         score_format, description, icon_url, colour, tiers)
-    VALUES (p_slug, coalesce(p_title, p_slug), 'combined', p_order, p_ties, '{all_time}', 1, p_time_zone,
-            -9007199254740991, 9007199254740991, coalesce(p_frozen_top_size, 100), coalesce(p_reading, 'public'),
-            ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
-            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'))
-    RETURNING id INTO v_board_id;
-    INSERT INTO centile_store.board_lanes (board_id, lane) VALUES (v_board_id, 0);
-    INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh)
-    VALUES (v_board_id, p_join, p_aggregate, coalesce(p_refresh, 'manual'));
-    PERFORM centile_store.set_sources(v_board_id, p_sources);
-    PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL,
-        centile_store.board_rules(v_board_id) || centile_store.combination_rules(v_board_id), p_slug);
-    RETURN v_board_id;
-END
-$$;
-
-COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
 
 CREATE FUNCTION centile.convert_archive(p_board text, p_period text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
@@ -436,48 +376,43 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[], p_segments text[] DEFAULT '{}'::text[], p_buckets text DEFAULT 'all'::text) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_rules jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board_id integer;
-    v_windows  bigint[];
+    v_is_combined boolean := coalesce(p_rules ->> 'mode' = 'combined', false);
     -- A week of hours and two months of snapshots: every archive is a view in the catalog.
-    v_kept     jsonb := jsonb_strip_nulls(jsonb_build_object(
-        'hour', CASE WHEN 'hour' = ANY (p_periods) THEN 168 END, 'snapshot', CASE WHEN p_snapshots IS NOT NULL THEN 60 END));
+    v_kept        jsonb := jsonb_strip_nulls(jsonb_build_object(
+        'hour', CASE WHEN p_rules -> 'periods' ? 'hour' THEN 168 END,
+        'snapshot', CASE WHEN p_rules ->> 'snapshots' IS NOT NULL THEN 60 END));
+    v_board       centile_store.boards;
+    v_windows     bigint[];
 BEGIN
-    IF p_mode = 'combined' THEN
-        RAISE EXCEPTION 'a combined board needs sources' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Call centile.combine_board.';
+    IF v_is_combined <> (p_rules ->> 'combination' IS NOT NULL) THEN
+        RAISE EXCEPTION 'is required for mode combined, and only for this mode' USING ERRCODE = 'CB422', DETAIL = 'combination';
     END IF;
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
-    PERFORM centile_store.check_time_zone(p_time_zone);
-    PERFORM centile_store.check_buckets(p_buckets);
-    INSERT INTO centile_store.boards
-        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling, tags,
-         score_format, description, icon_url, colour, tiers, segments, buckets)
-    VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
-            ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
-            p_lanes, p_time_zone, p_points_min, p_points_max,
-            ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
-            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
-            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
-            ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric),
-            ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
-            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'), coalesce(p_segments, '{}'), coalesce(p_buckets, 'all'))
-    RETURNING id INTO v_board_id;
-    INSERT INTO centile_store.board_lanes (board_id, lane)
-    SELECT b.id, lane FROM centile_store.boards b CROSS JOIN generate_series(0, b.lanes - 1) AS lane WHERE b.id = v_board_id;
+    INSERT INTO centile_store.boards (slug, title, mode, score_order, ties, periods, time_zone, lanes, points_min, points_max, kept_archives)
+    VALUES (p_slug, p_slug, CASE WHEN v_is_combined THEN 'combined' ELSE 'sum' END, 'desc', 'shared',
+            CASE WHEN v_is_combined THEN '{all_time}' ELSE '{all_time,day,week,month}' END::text[], 'UTC',
+            CASE WHEN v_is_combined THEN 1 ELSE 2 END, -9007199254740991, 9007199254740991, v_kept)
+    RETURNING * INTO v_board;
+    v_board := centile_store.set_rules(v_board, p_rules);
+    INSERT INTO centile_store.board_lanes (board_id, lane) SELECT v_board.id, lane FROM generate_series(0, v_board.lanes - 1) AS lane;
     -- There are no scores to fill the windows with.
-    v_windows := ARRAY(SELECT centile_store.open_window(v_board_id, r.length, statement_timestamp()) FROM unnest(p_rolling) AS r (length));
-    UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board_id, p.id) WHERE p.id = ANY (v_windows);
-    PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL, centile_store.board_rules(v_board_id), p_slug);
-    RETURN v_board_id;
+    v_windows := ARRAY(SELECT centile_store.open_window(v_board.id, r.length, statement_timestamp()) FROM unnest(v_board.rolling) AS r (length));
+    UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, p.id) WHERE p.id = ANY (v_windows);
+    IF v_is_combined THEN
+        INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh) VALUES (v_board.id, 'union', 'sum', 'manual');
+        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || (p_rules -> 'combination'));
+    END IF;
+    PERFORM centile_store.note_act(p_actor, 'create_board', v_board.id, NULL, centile_store.board_rules(v_board.id), p_slug);
+    RETURN v_board.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) IS 'Creates a board with its lanes and returns its id. The rules are those of the HTTP API; absent ones have their defaults. Example: SELECT centile.create_board(''laps'', ''{"mode": "best", "order": "asc", "ties": "first"}'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -1465,36 +1400,23 @@ $$;
 
 COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT NULL::text[], p_segments text[] DEFAULT NULL::text[], p_buckets text DEFAULT NULL::text) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_slug);
     v_new   centile_store.boards;
     v_was   jsonb;
+    v_name  text := (SELECT min(n) FROM unnest('{periods,first_layout}'::text[]) AS n WHERE p_rules ->> n IS NOT NULL);
 BEGIN
+    IF v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot change' USING ERRCODE = 'CB422', DETAIL = v_name, HINT = 'Create another board.';
+    END IF;
     PERFORM centile_store.lock_buckets(v_board.id);
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
-    PERFORM centile_store.check_time_zone(p_time_zone) WHERE p_time_zone <> v_board.time_zone;
-    PERFORM centile_store.check_buckets(p_buckets);
-    UPDATE centile_store.boards b
-    SET title = coalesce(p_title, b.title), mode = coalesce(p_mode, b.mode), score_order = coalesce(p_order, b.score_order),
-        ties = coalesce(p_ties, b.ties), lanes = coalesce(p_lanes, b.lanes), time_zone = coalesce(p_time_zone, b.time_zone),
-        points_min = coalesce(p_points_min, b.points_min), points_max = coalesce(p_points_max, b.points_max),
-        frozen_top_size = coalesce(p_frozen_top_size, b.frozen_top_size),
-        kept_archives = jsonb_strip_nulls(b.kept_archives || coalesce(p_kept_archives, '{}')), reading = coalesce(p_reading, b.reading),
-        events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
-        gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
-        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
-        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
-        tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
-        score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
-        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers), segments = coalesce(p_segments, b.segments),
-        buckets = coalesce(p_buckets, b.buckets)
-    WHERE b.id = v_board.id
-    RETURNING * INTO v_new;
+    v_new := centile_store.set_rules(v_board, p_rules);
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
@@ -1525,12 +1447,15 @@ BEGIN
         SELECT v_board.id, n, coalesce(centile_store.last_logged(v_board.id, n::smallint), 0)
         FROM generate_series(v_board.lanes, v_new.lanes - 1) AS n;
     END IF;
+    IF p_rules ->> 'combination' IS NOT NULL THEN
+        PERFORM centile_store.set_combination(v_new, p_rules -> 'combination');
+    END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) IS 'Changes the rules of a board and returns its id. p_tags, p_tiers and p_segments replace all earlier values, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes rules of a board and returns its id. kept_archives and gain_max change the kinds of period that they name; null removes a kind, description, icon_url, colour, events_per_minute or snapshots. Every other rule is replaced. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -2581,7 +2506,8 @@ COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a boar
 CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
     AS $$
-    SELECT to_jsonb(b) - '{board_id,created_at}'::text[] FROM centile.boards b WHERE b.board_id = p_board_id
+    SELECT to_jsonb(b) - '{board_id,created_at}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
+    FROM centile.boards b WHERE b.board_id = p_board_id
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board in the form of the audit log. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
@@ -4034,6 +3960,7 @@ COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches te
 CREATE FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS centile_store.entry_change[]
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_seqscan TO 'off'
     AS $$
 BEGIN
     RETURN ARRAY(
@@ -4475,6 +4402,33 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) IS 'Replaces the ranking of a combined board by the one that centile_store.build_combination has built, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
+
+CREATE FUNCTION centile_store.first_bounds(p_first_layout jsonb) RETURNS bigint[]
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    v_points bigint := p_first_layout ->> 'expected_points';
+    v_bounds bigint[];
+BEGIN
+    IF v_points IS NOT NULL THEN
+        IF v_points < 100 THEN
+            RAISE EXCEPTION 'must be at least 100, one for each bucket' USING ERRCODE = 'CB422', DETAIL = 'first_layout.expected_points';
+        END IF;
+        RETURN ARRAY(SELECT n * (v_points / 100) FROM generate_series(1, 99) AS n);
+    ELSIF p_first_layout IS NULL THEN
+        RETURN NULL;
+    END IF;
+    v_bounds := ARRAY(SELECT b::bigint FROM jsonb_array_elements_text(p_first_layout -> 'bounds') WITH ORDINALITY AS e (b, place) ORDER BY place);
+    IF cardinality(v_bounds) NOT BETWEEN 1 AND 99 OR v_bounds[1] = -9223372036854775808
+       OR v_bounds <> ARRAY(SELECT DISTINCT b FROM unnest(v_bounds) AS b ORDER BY b) THEN
+        RAISE EXCEPTION 'must be 1 to 99 scores, strictly ascending, all above the least 64-bit integer'
+            USING ERRCODE = 'CB422', DETAIL = 'first_layout.bounds';
+    END IF;
+    RETURN v_bounds;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) IS 'The scores between the first buckets of a new ranking. Example: SELECT centile_store.first_bounds(''{"expected_points": 5000}'');';
 
 CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
     LANGUAGE sql
@@ -6276,6 +6230,7 @@ COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Deletes s
 CREATE FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) RETURNS void
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     v_period   centile_store.periods;
@@ -6619,6 +6574,38 @@ $$;
 
 COMMENT ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) IS 'The segments of a board to which a player belongs, now or at the end of a period. Example: SELECT centile_store.segments_at(1, 1);';
 
+CREATE FUNCTION centile_store.set_combination(p_board centile_store.boards, p_change jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_was  jsonb := centile_store.combination_rules(p_board.id);
+    v_name text;
+BEGIN
+    PERFORM FROM centile_store.combinations WHERE board_id = p_board.id FOR UPDATE NOWAIT;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % is not computed from others', p_board.slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
+    END IF;
+    v_name := (SELECT min(c.name) FROM jsonb_object_keys(p_change) AS c (name) WHERE c.name <> ALL ('{join,aggregate,refresh,sources}'));
+    IF v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'is not part of a combination' USING ERRCODE = 'CB422', DETAIL = 'combination.' || v_name, HINT = 'Use join, aggregate, refresh and sources.';
+    END IF;
+    UPDATE centile_store.combinations c
+    SET join_rule = coalesce(p_change ->> 'join', c.join_rule), aggregate = coalesce(p_change ->> 'aggregate', c.aggregate), refresh = coalesce(p_change ->> 'refresh', c.refresh)
+    WHERE c.board_id = p_board.id;
+    IF p_change ->> 'sources' IS NOT NULL THEN
+        PERFORM centile_store.set_sources(p_board.id, p_change -> 'sources');
+    END IF;
+    IF centile_store.combination_rules(p_board.id) - 'refresh' <> v_was - 'refresh' THEN
+        UPDATE centile_store.combinations c
+        -- After the last refresh, even if the clock was set back.
+        SET defined_at = greatest(clock_timestamp(), c.as_of + interval '1 microsecond', c.next_as_of + interval '1 microsecond'), failures = 0, failed_at = NULL, failure = NULL
+        WHERE c.board_id = p_board.id;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.set_combination(p_board centile_store.boards, p_change jsonb) IS 'Changes the sources of a combined board or how they are joined, aggregated and refreshed. Example: SELECT centile_store.set_combination(b, ''{"join": "intersection"}'') FROM centile_store.boards b WHERE b.slug = ''hero'';';
+
 CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -6632,6 +6619,67 @@ CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint
 $$;
 
 COMMENT ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) IS 'Replaces the layout of a ranking: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
+
+CREATE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) RETURNS centile_store.boards
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
+    v_row   jsonb := to_jsonb(p_board);
+    v_names jsonb := v_row - '{id,slug,score_order,layout_bounds,structure_revision,created_at}'::text[]
+        || '{"order": "", "first_layout": "", "combination": ""}';
+    v_rules jsonb;
+    v_name  text;
+    v_new   centile_store.boards;
+BEGIN
+    IF jsonb_typeof(p_rules) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'rules';
+    END IF;
+    v_name := (SELECT min(r.name) FROM jsonb_object_keys(p_rules) AS r (name) WHERE NOT v_names ? r.name);
+    IF v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'is not a rule of a board' USING ERRCODE = 'CB422', DETAIL = v_name,
+            HINT = format('Rules are %s.', (SELECT string_agg(n, ', ' ORDER BY n) FROM jsonb_object_keys(v_names) AS n));
+    END IF;
+    v_rules := coalesce((
+        SELECT jsonb_object_agg(r.name, r.value) FROM jsonb_each(p_rules) AS r (name, value)
+        WHERE r.value <> 'null' OR r.name = ANY ('{description,icon_url,colour,events_per_minute,snapshots}')), '{}');
+    v_name := (SELECT min(r.name) FROM jsonb_object_keys(v_rules) AS r (name)
+               WHERE r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
+    IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
+    END IF;
+    -- Members with the names and values of columns.
+    v_rules := v_rules || jsonb_strip_nulls(jsonb_build_object(
+        'score_order', v_rules -> 'order',
+        'kept_archives', (v_row -> 'kept_archives') || (v_rules -> 'kept_archives'),
+        'gain_max', (v_row -> 'gain_max') || (v_rules -> 'gain_max'),
+        'layout_bounds', to_jsonb(centile_store.first_bounds(v_rules -> 'first_layout'))));
+    v_new := jsonb_populate_record(p_board, v_rules);
+    IF EXISTS (SELECT FROM unnest(v_new.periods) AS k GROUP BY k HAVING count(*) > 1) THEN
+        RAISE EXCEPTION 'must have each kind at most once' USING ERRCODE = 'CB422', DETAIL = 'periods';
+    ELSIF EXISTS (SELECT FROM unnest(v_new.rolling) AS r GROUP BY r HAVING count(*) > 1) THEN
+        RAISE EXCEPTION 'must have each length at most once' USING ERRCODE = 'CB422', DETAIL = 'rolling';
+    END IF;
+    v_new.periods := ARRAY(SELECT k FROM unnest(v_new.periods) AS k ORDER BY array_position(c_kinds, k));
+    v_new.rolling := ARRAY(SELECT r FROM unnest(v_new.rolling) AS r ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric);
+    v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
+    PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
+    PERFORM centile_store.check_buckets(v_new.buckets) WHERE v_new.buckets <> p_board.buckets;
+    UPDATE centile_store.boards b
+    SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
+        time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
+        events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
+        layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
+        snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
+        description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
+        segments = v_new.segments, buckets = v_new.buckets
+    WHERE b.id = p_board.id
+    RETURNING * INTO v_new;
+    RETURN v_new;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) IS 'Stores rules of a board and returns the new row. Example: SELECT (centile_store.set_rules(b, ''{"title": "Main board"}'')).title FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) RETURNS void
     LANGUAGE plpgsql
@@ -8798,14 +8846,8 @@ REVOKE ALL ON FUNCTION centile.calendar_kind(p_kind text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) TO centile_service;
@@ -8813,8 +8855,8 @@ GRANT ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) TO ce
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -8963,8 +9005,8 @@ REVOKE ALL ON FUNCTION centile.tiers(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[], p_buckets text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
@@ -9270,6 +9312,9 @@ GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_a
 REVOKE ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) TO centile_service;
 
@@ -9545,8 +9590,14 @@ GRANT ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, 
 REVOKE ALL ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.set_combination(p_board centile_store.boards, p_change jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.set_combination(p_board centile_store.boards, p_change jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) TO centile_service;

@@ -254,8 +254,9 @@ pub fn output(command: &mut Command) -> Outcome<String> {
 /// Creates a board with three periods, in which each player has scored once, with set-based SQL.
 #[allow(dead_code, reason = "one benchmark fills weeks instead")]
 pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
-    let board_id =
-        bench.psql(&format!("SELECT centile.create_board('{board}', '{{\"periods\": [\"all_time\", \"week\", \"month\"]}}')"))?;
+    let board_id = bench.psql(&format!(
+        "SELECT centile.create_board('{board}', '{{\"periods\": [\"all_time\", \"week\", \"month\"]}}')"
+    ))?;
     bench.psql(&format!(
         "INSERT INTO centile_store.users (external_id, name, lane_hash)
          SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"

@@ -318,7 +318,7 @@ pub const KEPT_ARCHIVES_MAX: i32 = 1_000_000;
 #[serde(deny_unknown_fields)]
 pub struct BoardSettings {
     /// Name in URLs. Required for a new board, and only allowed there.
-    #[serde(skip_serializing)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
     pub slug: Option<BoardSlug>,
     /// Title shown to people; the slug by default.

@@ -112,11 +112,7 @@ impl FromStr for Source {
         let weight = weight.map_or(Ok(1), |weight| {
             weight.parse().map_err(|_| Error::invalid("weight", format!("{weight:?} is not a whole number")))
         });
-        Ok(Self {
-            board: board.parse()?,
-            period: checked_period(period.parse()?)?,
-            weight: checked_weight(weight?)?,
-        })
+        Ok(Self { board: board.parse()?, period: checked_period(period.parse()?)?, weight: checked_weight(weight?)? })
     }
 }
 

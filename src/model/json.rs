@@ -224,7 +224,8 @@ where
     K: FromStr + VariantNames + Ord,
     N: TryFrom<i64>,
 {
-    Option::<ByKind<K, N>>::deserialize(deserializer).map(|numbers| numbers.map(|ByKind(numbers)| numbers).unwrap_or_default())
+    Option::<ByKind<K, N>>::deserialize(deserializer)
+        .map(|numbers| numbers.map(|ByKind(numbers)| numbers).unwrap_or_default())
 }
 
 struct ByKind<K, N>(BTreeMap<K, Option<N>>);

@@ -9,7 +9,6 @@ use crate::{
     model::{json::as_text, text::checked_text},
 };
 
-
 /// A name that groups boards: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
 /// or a digit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, ToSchema)]

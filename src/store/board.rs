@@ -9,7 +9,7 @@ use crate::{
         board::{Board, BoardFilter, BoardSettings, BoardSlug},
         tag::Tag,
     },
-    store::{Store, undamaged},
+    store::{Store, error::written, undamaged},
 };
 
 /// A row of `centile.boards`, as JSON.
@@ -82,16 +82,14 @@ impl Store {
     }
 
     pub(crate) async fn create_board(&self, slug: &BoardSlug, rules: &BoardSettings, by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.create_board($1, $2, $3)", slug.as_str(), Json(rules) as _, by.as_str())
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(())
+        let query =
+            sqlx::query!("SELECT centile.create_board($1, $2, $3)", slug.as_str(), Json(rules) as _, by.as_str());
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 
     pub(crate) async fn update_board(&self, slug: &BoardSlug, change: &BoardSettings, by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.update_board($1, $2, $3)", slug.as_str(), Json(change) as _, by.as_str())
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(())
+        let query =
+            sqlx::query!("SELECT centile.update_board($1, $2, $3)", slug.as_str(), Json(change) as _, by.as_str());
+        written(query.fetch_one(&self.writers).await).map(drop)
     }
 }

@@ -15,7 +15,8 @@ use crate::{
     support::{Serve, TestDb, audit, load::key, own_postgres, redis_url, sender::Sender, spawn_serve},
 };
 
-const BOARD: &str = "SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}')";
+const BOARD: &str =
+    "SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}')";
 /// Number of concurrent callers.
 const CALLERS: usize = 16;
 

@@ -173,7 +173,7 @@ impl<'a> RowResponse<'a> {
     }
 
     /// Adds the positions gained since those `before`.
-    fn add_move(&mut self, before: &HashMap<String, u64>) {
+    pub(crate) fn add_move(&mut self, before: &HashMap<String, u64>) {
         let gained = |before: &u64| before.checked_signed_diff(self.position);
         self.moved = Some(before.get(self.user_id).and_then(gained));
     }

@@ -6,7 +6,7 @@ use refinery_core::Migration;
 use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     store::migrate::{Files, connect, files::Server, internal, objects},
 };
 

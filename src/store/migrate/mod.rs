@@ -34,7 +34,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::timeout;
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     store::{
         hosts::Hosts,
         migrate::{

@@ -65,7 +65,10 @@ async fn lose_commits(waits: bool) {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
-    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')").execute(&pool).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')")
+        .execute(&pool)
+        .await
+        .unwrap();
     let client = Client { serve: cluster::serve(&url, "one").await, key: key(&url, "server") };
     let players = cluster::players(&pool, cluster.workers[0].port()).await;
     let [kept, lost, found] = &players[..] else { panic!("{players:?}") };

@@ -37,7 +37,10 @@ async fn the_lanes_of_other_workers_accept_scores() {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
-    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')").execute(&pool).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')")
+        .execute(&pool)
+        .await
+        .unwrap();
     let ports = [0, 1].map(|worker| cluster.workers[worker].port());
     let lost = cluster::players(&pool, ports[0]).await.remove(0);
     let kept = cluster::players(&pool, ports[1]).await.remove(0);
@@ -101,7 +104,10 @@ async fn periods_are_opened_without_a_worker() {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
-    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"year\"]}')").execute(&pool).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"year\"]}')")
+        .execute(&pool)
+        .await
+        .unwrap();
     let on_killed = cluster::players(&pool, cluster.workers[0].port()).await.remove(0);
     let on_other = cluster::players(&pool, cluster.workers[1].port()).await.remove(0);
     let key = key(&url, "admin");
@@ -154,7 +160,10 @@ async fn scores_and_ranks_continue_without_the_coordinator() {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
-    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')").execute(&pool).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')")
+        .execute(&pool)
+        .await
+        .unwrap();
     let ports = [0, 1].map(|worker| cluster.workers[worker].port());
     let mut players = Vec::new();
     for port in ports {

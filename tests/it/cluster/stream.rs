@@ -16,7 +16,10 @@ async fn a_stream_that_begins_before_the_first_score_has_all_scores() {
     let cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
-    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')").execute(&pool).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"]}')")
+        .execute(&pool)
+        .await
+        .unwrap();
     let (serve, key) = (cluster::serve(&url, "one").await, key(&url, "admin"));
     let mut follower = Follower::new(&serve.url, "arena", &key);
     follower.cursor = Some("now".to_owned());

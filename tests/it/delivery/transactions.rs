@@ -153,7 +153,10 @@ async fn act(pool: &PgPool, seed: u64, acts: usize) {
 async fn followers_get_every_transaction_once_and_in_order() {
     let db = TestDb::new().await;
     // With so many lanes, some are idle for long.
-    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 64}'), centile.create_board('other', '{\"lanes\": 2}')").await;
+    db.execute(
+        "SELECT centile.create_board('arena', '{\"lanes\": 64}'), centile.create_board('other', '{\"lanes\": 2}')",
+    )
+    .await;
     let (pool, seed) = (db.pool().await, seed());
     let one = spawn_serve(&db, None, &PATIENT).await;
     let two = spawn_serve(&db, None, &PATIENT).await;
@@ -241,8 +244,7 @@ async fn a_stream_that_begins_now_misses_nothing_that_is_committed_later() {
 #[tokio::test]
 async fn a_late_commit_of_another_lane_is_not_left_out() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 2}'), testing.submit_score('arena', 'ann', 1)")
-        .await;
+    db.execute("SELECT centile.create_board('arena', '{\"lanes\": 2}'), testing.submit_score('arena', 'ann', 1)").await;
     let pool = db.pool().await;
     let lane = |user: &str| format!("SELECT (centile.lane_hash('{user}') % 2)::integer");
     let mut other = None;
@@ -347,12 +349,10 @@ async fn a_cursor_survives_a_crash_of_postgresql() {
     let mut postgres = own_postgres(centile::dev::local::PostgresOptions::ephemeral()).await;
     let url = postgres.url("postgres");
     let pool = PgPool::connect(&url).await.expect("a connection");
-    sqlx::raw_sql(
-        "SELECT centile.create_board('arena', '{\"lanes\": 2}'), testing.submit_score('arena', 'ann', 1)",
-    )
-    .execute(&pool)
-    .await
-    .expect("a score");
+    sqlx::raw_sql("SELECT centile.create_board('arena', '{\"lanes\": 2}'), testing.submit_score('arena', 'ann', 1)")
+        .execute(&pool)
+        .await
+        .expect("a score");
     let database = url.clone();
     let serve = tokio::task::spawn_blocking(move || crate::support::Serve::spawn(&database, None, "crash", &[]))
         .await

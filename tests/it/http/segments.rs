@@ -117,7 +117,9 @@ async fn boards_have_up_to_four_segments() {
     let long = "a".repeat(33);
     for bad in ["", "Country", "a-b", "a:b", "é", &long] {
         refused(&change(json!({"segments": ["a", bad]})).await, "segments[1]", "not the name of an attribute");
-        let stored = query_scalar::<_, i32>("SELECT centile.update_board('main', jsonb_build_object('segments', ARRAY[$1, 'z']))");
+        let stored = query_scalar::<_, i32>(
+            "SELECT centile.update_board('main', jsonb_build_object('segments', ARRAY[$1, 'z']))",
+        );
         assert!(stored.bind(bad).fetch_one(&db.pool().await).await.is_err(), "{bad}");
     }
     for bad in [json!(["a", "b", "a"]), json!(["a", "b", "c", "d", "e"]), json!(["a", null]), json!(["a,b"])] {

@@ -141,11 +141,13 @@ async fn buckets_of_a_combined_board_are_refused() {
     site.admin(Method::POST, "/v1/boards", plain).await.is(201);
     let change = site.admin(Method::PATCH, "/v1/boards/both", json!({"buckets": "all_time"})).await;
     refused(&change, 422, "buckets", "a combined board");
-    let refused = sqlx::raw_sql("SELECT centile.update_board('both', '{\"buckets\": \"all_time\"}')")
-        .execute(&db.pool().await)
-        .await
-        .unwrap_err();
-    assert!(refused.to_string().contains("boards_buckets_rules"), "{refused}");
+    for (statement, reason) in [
+        ("SELECT centile.update_board('both', '{\"buckets\": \"all_time\"}')", "a combined board"),
+        ("UPDATE centile_store.boards SET buckets = 'all_time' WHERE slug = 'both'", "boards_buckets_rules"),
+    ] {
+        let refused = sqlx::raw_sql(statement).execute(&db.pool().await).await.unwrap_err();
+        assert!(refused.to_string().contains(reason), "{refused}");
+    }
     // Its source has no bucket rows.
     run(&db, &["refresh", "--board", "both"]).well();
     assert_eq!(site.get("/v1/boards/both/scores/ann").await.is(200)["score"], 5);

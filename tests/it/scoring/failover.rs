@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{Serve, amount, audit, load::key, replica::Cluster, sender::Sender};
 
-const BOARD: &str = "SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}')";
+const BOARD: &str =
+    "SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}')";
 const CALLERS: usize = 4;
 
 /// A cluster, a service that knows both servers, and callers.

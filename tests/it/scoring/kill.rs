@@ -19,7 +19,8 @@ use crate::support::{
 /// Number of concurrent senders.
 const CALLERS: usize = 4;
 
-const BOARD: &str = "SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}')";
+const BOARD: &str =
+    "SELECT centile.create_board('arena', '{\"lanes\": 4, \"first_layout\": {\"bounds\": [0,20,100]}}')";
 
 /// Records the `synchronous_commit` setting of every transaction that writes to the ledger.
 const WATCH_COMMITS: &str = "

@@ -137,12 +137,12 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
         }
         assert!(is_stale(&site, SIDE, &known).await >= age, "the age must not decrease");
         unavailable(&site.get("/v1/boards/side/scores?limit=7").await, "a top list that is not cached");
-        let reads = READS.map(|path| async {
+        let site = &site;
+        let reads = READS.map(|path| async move {
             let answer = site.get(path).await;
             unavailable(&answer, path);
             assert!(!answer.text.contains("committed"), "{path}: {answer:?}");
         });
-        let site = &site;
         let event = json!({"user_id": "ada", "points": 1000});
         let list = json!([event, event]);
         let scores = [(SCORES, &event), (SCORES, &list), ("/v1/scores", &event)];

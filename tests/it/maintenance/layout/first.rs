@@ -1,5 +1,6 @@
 //! The layout of a new period, before its first score.
 
+use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 
 use super::expected::Places;
@@ -19,12 +20,13 @@ use crate::{
 const PLAYERS: i64 = 600;
 
 /// Creates a weekly board.
-async fn board(db: &TestDb, bounds: &str) -> PgConnection {
+async fn board(db: &TestDb, bounds: &[i64]) -> PgConnection {
     let connection = PgConnection::connect(db.url()).await.unwrap();
-    let statement = format!(
-        "SELECT centile.create_board('arena', '{{\"periods\": [\"week\"], \"lanes\": 2, \"first_layout\": {{\"bounds\": [{bounds}]}}}}')"
-    );
-    db.execute(&statement).await;
+    let mut rules = json!({"periods": ["week"], "lanes": 2});
+    if !bounds.is_empty() {
+        rules["first_layout"] = json!({"bounds": bounds});
+    }
+    db.execute(&format!("SELECT centile.create_board('arena', '{rules}')")).await;
     db.execute(&format!("SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {PLAYERS}) AS n))"))
         .await;
     connection
@@ -132,7 +134,7 @@ async fn a_week_begins_with_the_bounds_of_the_last_one() {
     for state in ["open", "closed", "removed"] {
         let db = TestDb::new().await;
         // The bounds of a past week have priority over the hints.
-        let mut connection = board(&db, "{0,100}").await;
+        let mut connection = board(&db, &[0, 100]).await;
         db.execute("UPDATE centile_store.boards SET layout_bounds = '{}'").await;
         play(&db, "2024-01-03", PLAYERS).await;
         let first = open(&mut connection, "2024-01-03").await;
@@ -168,7 +170,7 @@ async fn a_week_begins_with_the_bounds_of_the_last_one() {
 #[tokio::test]
 async fn a_week_without_scores_passes_on_earlier_bounds() {
     let db = TestDb::new().await;
-    let mut connection = board(&db, "{}").await;
+    let mut connection = board(&db, &[]).await;
     play(&db, "2024-01-03", PLAYERS).await;
     // Opened before the first week has bounds, so it never has any.
     let bare = open(&mut connection, "2024-01-10").await;
@@ -200,8 +202,9 @@ async fn the_first_period_of_a_kind_begins_with_the_hints_or_one_bucket() {
         ("asc", &many, [vec![-i64::MAX], (-48..=48).map(|n| n * 1_000).collect(), vec![i64::MAX]].concat()),
     ] {
         let db = TestDb::new().await;
-        let mut connection = board(&db, hints).await;
-        db.execute(&format!("UPDATE centile_store.boards SET score_order = '{order}'")).await;
+        let mut connection = board(&db, &[]).await;
+        db.execute(&format!("UPDATE centile_store.boards SET score_order = '{order}', layout_bounds = '{hints}'"))
+            .await;
         let ranking = open(&mut connection, "2024-01-03").await;
         let hinted = check_ranking(&mut connection, ranking, hints).await;
         let expected: Vec<Key> =
@@ -218,7 +221,7 @@ async fn the_first_period_of_a_kind_begins_with_the_hints_or_one_bucket() {
 #[tokio::test]
 async fn a_season_begins_with_the_bounds_of_the_one_before() {
     let db = TestDb::new().await;
-    let mut connection = board(&db, "{}").await;
+    let mut connection = board(&db, &[]).await;
     let season = async |connection: &mut PgConnection, name: &str, from: &str, until: &str| -> (i64, Layout) {
         let statement = format!("SELECT centile.create_season('arena', '{name}', '{from}', '{until}')");
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *connection).await.unwrap();

@@ -92,14 +92,12 @@ impl Arena {
             rules["first_layout"] = json!({"bounds": (-10..10).map(|n| n * 50).collect::<Vec<i64>>()});
         }
         let slug = format!("arena{}", next_number());
-        let number: i32 = sqlx::query_scalar(
-            "SELECT centile.create_board($1, $2)",
-        )
-        .bind(&slug)
-        .bind(rules)
-        .fetch_one(&mut connection)
-        .await
-        .unwrap();
+        let number: i32 = sqlx::query_scalar("SELECT centile.create_board($1, $2)")
+            .bind(&slug)
+            .bind(rules)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
         let statement = "SELECT centile.open_periods($1, ARRAY[now()])";
         sqlx::query(statement).bind(number).execute(&mut connection).await.unwrap();
         let ranking_id = current(&mut connection, number).await;

@@ -211,8 +211,7 @@ async fn a_changed_layout_changes_no_version_and_causes_no_reload() {
 async fn buckets_in_any_order_of_their_numbers_are_loaded() {
     let db = TestDb::new().await;
     let mut sums = Sums::default();
-    let mut scores =
-        "SELECT centile.create_board('main', '{\"periods\": [\"all_time\"], \"lanes\": 2}')".to_owned();
+    let mut scores = "SELECT centile.create_board('main', '{\"periods\": [\"all_time\"], \"lanes\": 2}')".to_owned();
     for n in 0..120 {
         let (user, points) = (format!("p{n}"), n * 7 % 31);
         sums.add(&user, points);

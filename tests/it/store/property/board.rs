@@ -94,14 +94,12 @@ impl Board {
         if !source.layout_bounds.is_empty() {
             document["first_layout"] = json!({"bounds": source.layout_bounds});
         }
-        let id = sqlx::query_scalar(
-            "SELECT centile.create_board($1, $2)",
-        )
-        .bind(slug)
-        .bind(document)
-        .fetch_one(connection)
-        .await
-        .unwrap();
+        let id = sqlx::query_scalar("SELECT centile.create_board($1, $2)")
+            .bind(slug)
+            .bind(document)
+            .fetch_one(connection)
+            .await
+            .unwrap();
         Self {
             id,
             slug: slug.to_owned(),
