@@ -405,14 +405,14 @@ BEGIN
     UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, p.id) WHERE p.id = ANY (v_windows);
     IF v_is_combined THEN
         INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh) VALUES (v_board.id, 'union', 'sum', 'manual');
-        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || (p_rules -> 'combination'));
+        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || jsonb_strip_nulls(p_rules -> 'combination'));
     END IF;
     PERFORM centile_store.note_act(p_actor, 'create_board', v_board.id, NULL, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) IS 'Creates a board with its lanes and returns its id. The rules are those of the HTTP API; absent ones have their defaults. Example: SELECT centile.create_board(''laps'', ''{"mode": "best", "order": "asc", "ties": "first"}'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) IS 'Creates a board with its lanes and returns its id. Rules have the names and defaults of the HTTP API, except that mode is sum and lanes is 2 by default. Example: SELECT centile.create_board(''laps'', ''{"mode": "best", "order": "asc", "ties": "first"}'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -1455,7 +1455,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes rules of a board and returns its id. kept_archives and gain_max change the kinds of period that they name; null removes a kind, description, icon_url, colour, events_per_minute or snapshots. Every other rule is replaced. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes a kind of period, description, icon_url, colour, events_per_minute or snapshots. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -4404,22 +4404,23 @@ $$;
 COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) IS 'Replaces the ranking of a combined board by the one that centile_store.build_combination has built, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
 
 CREATE FUNCTION centile_store.first_bounds(p_first_layout jsonb) RETURNS bigint[]
-    LANGUAGE plpgsql IMMUTABLE
+    LANGUAGE plpgsql IMMUTABLE STRICT
     AS $$
 DECLARE
     v_points bigint := p_first_layout ->> 'expected_points';
     v_bounds bigint[];
 BEGIN
+    IF (SELECT count(*) FROM jsonb_object_keys(p_first_layout)) <> 1 THEN
+        RAISE EXCEPTION 'must have either bounds or expected_points' USING ERRCODE = 'CB422', DETAIL = 'first_layout';
+    END IF;
     IF v_points IS NOT NULL THEN
         IF v_points < 100 THEN
             RAISE EXCEPTION 'must be at least 100, one for each bucket' USING ERRCODE = 'CB422', DETAIL = 'first_layout.expected_points';
         END IF;
         RETURN ARRAY(SELECT n * (v_points / 100) FROM generate_series(1, 99) AS n);
-    ELSIF p_first_layout IS NULL THEN
-        RETURN NULL;
     END IF;
     v_bounds := ARRAY(SELECT b::bigint FROM jsonb_array_elements_text(p_first_layout -> 'bounds') WITH ORDINALITY AS e (b, place) ORDER BY place);
-    IF cardinality(v_bounds) NOT BETWEEN 1 AND 99 OR v_bounds[1] = -9223372036854775808
+    IF cardinality(v_bounds) NOT BETWEEN 1 AND 99 OR array_position(v_bounds, NULL) IS NOT NULL OR v_bounds[1] = -9223372036854775808
        OR v_bounds <> ARRAY(SELECT DISTINCT b FROM unnest(v_bounds) AS b ORDER BY b) THEN
         RAISE EXCEPTION 'must be 1 to 99 scores, strictly ascending, all above the least 64-bit integer'
             USING ERRCODE = 'CB422', DETAIL = 'first_layout.bounds';
@@ -6585,6 +6586,9 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % is not computed from others', p_board.slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
     END IF;
+    IF jsonb_typeof(p_change) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'combination';
+    END IF;
     v_name := (SELECT min(c.name) FROM jsonb_object_keys(p_change) AS c (name) WHERE c.name <> ALL ('{join,aggregate,refresh,sources}'));
     IF v_name IS NOT NULL THEN
         RAISE EXCEPTION 'is not part of a combination' USING ERRCODE = 'CB422', DETAIL = 'combination.' || v_name, HINT = 'Use join, aggregate, refresh and sources.';
@@ -6643,8 +6647,8 @@ BEGIN
     v_rules := coalesce((
         SELECT jsonb_object_agg(r.name, r.value) FROM jsonb_each(p_rules) AS r (name, value)
         WHERE r.value <> 'null' OR r.name = ANY ('{description,icon_url,colour,events_per_minute,snapshots}')), '{}');
-    v_name := (SELECT min(r.name) FROM jsonb_object_keys(v_rules) AS r (name)
-               WHERE r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
+    v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
+               WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;

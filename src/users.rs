@@ -194,7 +194,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
-    for (board_id, board) in rankings.store.boards_with_events().await? {
+    for (board_id, board) in rankings.store.boards_with_events().await.map_err(Error::after_write)? {
         let done = async {
             rankings.store.ban_on_board(&board, ban, act).await?;
             rankings.acknowledge_all(board_id).await
@@ -213,7 +213,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     if let Some(error) = failed {
         let rest = format!("; run it again to finish the boards {}", unchanged.join(", "));
         // Callers do not see the text of an internal error.
-        let other = || Error::retry(Code::Unavailable, "an error occurred; see the log");
+        let other = || Error::retry(Code::Unavailable, "an internal error occurred; see the log of the instance");
         let error = if error.is_temporary() { error } else { other() };
         return Err(error.with_message(|message| message + &rest));
     }

@@ -29,7 +29,7 @@ BEGIN
     UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, p.id) WHERE p.id = ANY (v_windows);
     IF v_is_combined THEN
         INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh) VALUES (v_board.id, 'union', 'sum', 'manual');
-        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || (p_rules -> 'combination'));
+        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || jsonb_strip_nulls(p_rules -> 'combination'));
     END IF;
     PERFORM centile_store.note_act(p_actor, 'create_board', v_board.id, NULL, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;
@@ -37,4 +37,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_board(text, jsonb, text) IS
-'Creates a board with its lanes and returns its id. The rules are those of the HTTP API; absent ones have their defaults. Example: SELECT centile.create_board(''laps'', ''{"mode": "best", "order": "asc", "ties": "first"}'');';
+'Creates a board with its lanes and returns its id. Rules have the names and defaults of the HTTP API, except that mode is sum and lanes is 2 by default. Example: SELECT centile.create_board(''laps'', ''{"mode": "best", "order": "asc", "ties": "first"}'');';

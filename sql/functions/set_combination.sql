@@ -1,7 +1,7 @@
 -- Changes the members that p_change has: join, aggregate, refresh and sources. A change to the sources,
--- join or aggregate makes a refresh due at once; until then, readers get the previous ranking. A change
--- to the refresh rule alone does not. Fails at once while the board is being refreshed: bans would wait
--- for this session.
+-- join or aggregate makes a refresh due at once; until it ends, readers get the previous ranking. A
+-- change of the refresh rule alone makes no refresh due. The function does not wait for a refresh of the
+-- board, but fails: its caller holds locks that bans need.
 CREATE OR REPLACE FUNCTION centile_store.set_combination(p_board centile_store.boards, p_change jsonb) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -12,6 +12,9 @@ BEGIN
     PERFORM FROM centile_store.combinations WHERE board_id = p_board.id FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % is not computed from others', p_board.slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
+    END IF;
+    IF jsonb_typeof(p_change) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION 'must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'combination';
     END IF;
     v_name := (SELECT min(c.name) FROM jsonb_object_keys(p_change) AS c (name) WHERE c.name <> ALL ('{join,aggregate,refresh,sources}'));
     IF v_name IS NOT NULL THEN

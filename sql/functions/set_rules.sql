@@ -25,8 +25,8 @@ BEGIN
     v_rules := coalesce((
         SELECT jsonb_object_agg(r.name, r.value) FROM jsonb_each(p_rules) AS r (name, value)
         WHERE r.value <> 'null' OR r.name = ANY ('{description,icon_url,colour,events_per_minute,snapshots}')), '{}');
-    v_name := (SELECT min(r.name) FROM jsonb_object_keys(v_rules) AS r (name)
-               WHERE r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
+    v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
+               WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;

@@ -126,7 +126,7 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
         Ok(Some(known))
     };
     match cache.lookups.read(id.to_owned(), read).await {
-        Err(error @ (Error::Outage(_) | Error::Overload { .. })) => {
+        Err(error) if error.is_temporary() => {
             keys.store.check_coordinator().await;
             cache.get(id, keys.store.cache_reference_time()).map(Some).ok_or(error)
         }

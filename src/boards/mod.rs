@@ -47,7 +47,7 @@ pub async fn create(boards: &Boards, slug: BoardSlug, mut rules: BoardSettings, 
     }
     boards.store.create_board(&slug, &rules, by).await?;
     boards.cache.forget(&slug);
-    find(boards, &slug).await.map(|board| Board::clone(&board))
+    find(boards, &slug).await.map_err(Error::after_write).map(|board| Board::clone(&board))
 }
 
 /// Returns all boards, or those with a tag, ordered by slug. Leaves out damaged ones.
@@ -88,11 +88,11 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: &BoardSettings, b
     check(change, &board.time_zone)?;
     boards.store.update_board(slug, change, by).await?;
     boards.cache.forget(slug);
-    find(boards, slug).await.map(|board| Board::clone(&board))
+    find(boards, slug).await.map_err(Error::after_write).map(|board| Board::clone(&board))
 }
 
-/// Checks what PostgreSQL cannot store, does not know, or would refuse less precisely. `time_zone` is
-/// the board's time zone unless it changes.
+/// Checks values that PostgreSQL cannot check, or would reject with a vaguer message. `time_zone`
+/// applies if the rules have none.
 fn check(rules: &BoardSettings, time_zone: &str) -> Result<()> {
     for (field, text) in [("title", &rules.title), ("time_zone", &rules.time_zone)] {
         text.as_ref().map_or(Ok(()), |text| check_text(field, text, 128))?;

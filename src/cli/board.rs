@@ -51,6 +51,8 @@ pub(super) enum Command {
     /// The first ranking is computed at once.
     Combine(Combine),
     /// Change the settings of a board
+    ///
+    /// A setting without a flag stays as it is. `--tag` and `--tier` replace all earlier values.
     Change(Change),
     /// List the boards
     List {
@@ -72,7 +74,6 @@ pub(super) enum Command {
     },
 }
 
-/// A new board.
 #[derive(Debug, Args)]
 pub(super) struct Create {
     /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
@@ -116,7 +117,6 @@ pub(super) struct Create {
     by: By,
 }
 
-/// A combined board.
 #[derive(Debug, Args)]
 pub(super) struct Combine {
     /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
@@ -144,8 +144,8 @@ pub(super) struct Combine {
     /// Change the computation of the existing board SLUG
     ///
     /// Keeps the title, order, ties and other settings of the board. `--join`, `--aggregate` and
-    /// `--refresh` get their default values unless you give them. Readers get the previous ranking until the new one is
-    /// computed.
+    /// `--refresh` get their defaults unless you give them. Readers get the previous ranking until
+    /// the new one is computed.
     #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags",
         "score_format", "description", "icon_url", "colour", "tiers"])]
     replace: bool,
@@ -160,7 +160,6 @@ pub(super) struct Combine {
     by: By,
 }
 
-/// Changes to a board.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
@@ -190,16 +189,16 @@ pub(super) struct Change {
 /// How a new board ranks.
 #[derive(Debug, Args)]
 struct RankingFlags {
-    /// Sort order: higher scores (`desc`) or lower scores (`asc`, lap times) are better [default: desc]
+    /// Sort order: higher scores (`desc`) or lower scores (`asc`, lap times) are better [new board: desc]
     #[arg(long, value_parser = named::<Order>())]
     order: Option<Order>,
-    /// How to rank equal scores [default: shared]
+    /// How to rank equal scores [new board: shared]
     ///
     /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`:
     /// the event's larger tiebreak is ahead, then the earlier score; not on combined boards.
     #[arg(long, value_parser = named::<Ties>())]
     ties: Option<Ties>,
-    /// IANA time zone of periods, or of a cron expression [default: UTC]
+    /// IANA time zone of periods, or of a cron expression [new board: UTC]
     #[arg(long, value_name = "ZONE")]
     time_zone: Option<String>,
 }
@@ -219,25 +218,25 @@ struct EventFlags {
     /// A new board keeps 168 hours, 60 snapshots, no rolling windows, and all archives of other kinds.
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Maximum events per player in any 60 seconds, 1 to 10000, or `none` [default: none]
-    #[arg(long, value_name = "N", value_parser = or_none::<i32>)]
+    /// Maximum events per player in any 60 seconds, 1 to 10000, or `none` [new board: none]
+    #[arg(long, value_name = "N", value_parser = events_per_minute)]
     events_per_minute: Option<OrNone<i32>>,
     /// Maximum gain per player and period, such as day=5000, or day=none; repeat for each kind
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// Action for events that violate a limit [default: refuse]
+    /// Action for events that violate a limit [new board: refuse]
     ///
     /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
     /// until an administrator accepts or rejects it.
     #[arg(long, value_parser = named::<OnViolation>())]
     on_violation: Option<OnViolation>,
-    /// Archive the all-time ranking at the end of each day, week or month, or `none` [default: none]
+    /// Archive the all-time ranking at the end of each day, week or month, or `none` [new board: none]
     #[arg(long, value_name = "KIND", value_parser = or_none::<SnapshotKind>)]
     snapshots: Option<OrNone<SnapshotKind>>,
-    /// All lengths of rolling windows: 2d to 366d, or 24h; `none` for none [default: none]
+    /// All lengths of rolling windows: 2d to 366d, or 24h; `none` for none [new board: none]
     #[arg(long, value_name = "LENGTHS", value_parser = windows)]
     rolling: Option<Windows>,
-    /// Rankings with bucket rows: of all periods, or of `all_time` only [default: all]
+    /// Rankings with bucket rows: of all periods, or of `all_time` only [new board: all]
     ///
     /// `all_time` saves 40 % of PostgreSQL's time per score. Rank indexes alone then rank the other
     /// periods over HTTP: without an index, a read gets 503 `index_unavailable`. A change takes effect
@@ -267,21 +266,21 @@ impl EventFlags {
 /// How a board is shown, and to whom.
 #[derive(Debug, Args)]
 struct DisplayFlags {
-    /// Display title [default: the slug]
+    /// Display title [new board: the slug]
     #[arg(long)]
     title: Option<String>,
-    /// Readers of the board; `key` requires a reader, server or admin key [default: public]
+    /// Readers of the board; `key` requires a reader, server or admin key [new board: public]
     #[arg(long, value_parser = named::<Reading>())]
     reading: Option<Reading>,
-    /// Size of the frozen top of each period that closes from now on, 1 to 1000 [default: 100]
+    /// Size of the frozen top of each period that closes from now on, 1 to 1000 [new board: 100]
     #[arg(long = "frozen-top", value_name = "N", value_parser = clap::value_parser!(i32).range(1..=1_000))]
     frozen_top_size: Option<i32>,
-    /// Tag that groups boards, instead of all earlier tags; repeat the flag for up to 20 tags
+    /// Tag that groups boards; repeat the flag for up to 20 tags
     ///
-    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
+    /// 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter or a digit.
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
-    /// How scores are written: number, decimal:2, duration:ms or duration:s [default: number]
+    /// How scores are written: number, decimal:2, duration:ms or duration:s [new board: number]
     ///
     /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
     /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
@@ -296,7 +295,7 @@ struct DisplayFlags {
     /// Colour of the board, such as #1f6feb; an empty text removes it
     #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
     colour: Option<OrNone<Colour>>,
-    /// Tier, such as "gold: top 10 %"; replaces all earlier ones; repeat for each, up to 20, best first
+    /// Tier, such as "gold: top 10 %"; repeat for each, up to 20, best first
     ///
     /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
     /// the first tier whose rule holds. Closed periods keep their tiers.
@@ -367,6 +366,12 @@ fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, String> {
         return Ok(OrNone(None));
     }
     text.parse().map(|value| OrNone(Some(value))).map_err(|_| format!("{text:?} is neither valid nor `none`"))
+}
+
+/// Parses the maximum number of events per minute, or `none`.
+fn events_per_minute(text: &str) -> Result<OrNone<i32>, String> {
+    let events = or_none(text).ok().filter(|OrNone(events)| events.is_none_or(|events| (1..=10_000).contains(&events)));
+    events.ok_or_else(|| "give none, or a number from 1 to 10000".to_owned())
 }
 
 /// Parses a value; an empty text is `None`.

@@ -122,7 +122,7 @@ async fn everything(
             Ok(Some(comparison))
                 if attempts < MAX_ATTEMPTS
                     && comparison.differences.iter().any(|found| found.kind == "archive missing") => {}
-            Err(Error::Retry { .. }) if attempts < MAX_ATTEMPTS && period.ranking_id.is_none() => {}
+            Err(error) if error.is_temporary() && attempts < MAX_ATTEMPTS && period.ranking_id.is_none() => {}
             other => break other?,
         }
         attempts += 1;

@@ -312,8 +312,7 @@ impl fmt::Display for BoardSlug {
 /// Maximum number of kept archives of a kind. To keep more, keep all.
 pub const KEPT_ARCHIVES_MAX: i32 = 1_000_000;
 
-/// Rules of a board as callers set them: those of a new board, or changes to a board. A rule that is
-/// absent has its default, or stays as it is. PostgreSQL checks the values.
+/// Rules of a new board, or changes to the rules of a board. `None` means the default, or no change.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BoardSettings {
@@ -331,8 +330,8 @@ pub struct BoardSettings {
     /// How equal scores are ranked; `shared` by default. Cannot change once events exist.
     pub ties: Option<Ties>,
     /// Kinds of period that the board keeps, each once; `all_time`, `day`, `week` and `month` by
-    /// default. Only a new board takes them.
-    #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 7)]
+    /// default. Cannot change.
+    #[schema(value_type = Option<BTreeSet<RecurringKind>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 7)]
     pub periods: Option<Vec<PeriodKind>>,
     /// Number of writer lanes; by default, it depends on the number of cores. Cannot change once
     /// events exist.
@@ -351,7 +350,7 @@ pub struct BoardSettings {
     #[schema(value_type = Option<i64>, example = 1_000, minimum = -9_223_372_036_854_775_807i64)]
     pub points_max: Option<i64>,
     /// Bounds of the first buckets of a ranking, used while there are no players to derive them from;
-    /// one bucket by default. Only a new board takes them.
+    /// one bucket by default. Cannot change.
     #[schema(value_type = Option<FirstLayoutObject>)]
     pub first_layout: Option<FirstLayout>,
     /// Players in the frozen top of each closed period; 100 by default. A change applies to periods
@@ -360,10 +359,10 @@ pub struct BoardSettings {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     pub frozen_top_size: Option<i32>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
-    /// null for all (of rolling windows: none). By default, hours keep 168, snapshots 60, and other
-    /// kinds are like null. A change leaves absent kinds as they are.
+    /// null for all (of rolling windows: none). A new board with hours keeps 168 of them, and one
+    /// with snapshots keeps 60; other kinds are like null. A change leaves absent kinds as they are.
     #[serde(default, deserialize_with = "json::integers", skip_serializing_if = "BTreeMap::is_empty")]
-    #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": 52}))]
+    #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptArchivesNumber>>, example = json!({"day": 30, "week": 52}))]
     pub kept_archives: KeptArchivesChange,
     /// Readers of the board; `public` by default.
     pub reading: Option<Reading>,
@@ -384,8 +383,8 @@ pub struct BoardSettings {
     /// How to treat an event outside the points bounds, `events_per_minute` or `gain_max`; `refuse` by
     /// default.
     pub on_violation: Option<OnViolation>,
-    /// The end of each such period archives the all-time ranking, as `snapshot:week-2024-01-15`;
-    /// null, the default, for never. The board must keep `all_time`.
+    /// The service archives the all-time ranking at the end of each day, week or month, as
+    /// `snapshot:week-2024-01-15`. null, the default, turns this off. The board must keep `all_time`.
     #[serde(default, deserialize_with = "json::nullable", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<SnapshotKind>)]
     pub snapshots: Option<Option<SnapshotKind>>,
@@ -432,10 +431,10 @@ pub struct BoardSettings {
     /// read gets 503 `index_unavailable`. A change applies to new periods, and to open ones once
     /// `centile rebuild` has run.
     pub buckets: Option<Buckets>,
-    /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
-    /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
-    /// description, icon, colour and tiers. A change to sources, join or aggregate makes a refresh due
-    /// at once; until then, readers get the previous ranking.
+    /// How a board of mode `combined` is computed. Such a board has one period, `all_time`. It may set
+    /// title, order, ties, time zone, frozen top, reading, tags, score format, description, icon,
+    /// colour and tiers. A change to sources, join or aggregate makes a refresh due at once. Until it
+    /// ends, readers get the previous ranking.
     pub combination: Option<CombinationSettings>,
 }
 
@@ -443,7 +442,7 @@ pub struct BoardSettings {
 #[derive(Debug, ToSchema)]
 #[schema(minimum = 1, maximum = 1_000_000)]
 #[expect(dead_code, reason = "describes a valid number")]
-struct KeptNumber(Option<i32>);
+struct KeptArchivesNumber(Option<i32>);
 
 /// Maximum gain of a player in a period of one kind.
 #[derive(Debug, ToSchema)]
@@ -455,7 +454,7 @@ struct GainNumber(Option<i64>);
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes valid kinds")]
 #[serde(rename_all = "snake_case")]
-enum KeptPeriod {
+enum RecurringKind {
     /// The whole life of the board.
     AllTime,
     /// An hour of the board's time zone.
@@ -472,7 +471,8 @@ enum KeptPeriod {
     Year,
 }
 
-/// A board. Its JSON form leaves out the limits of its events, which not everyone may see.
+/// A board, as a row of `centile.boards` deserializes. Responses leave out its limits, which only
+/// servers and administrators see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = BoardRules)]
 pub struct Board {

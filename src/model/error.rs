@@ -4,7 +4,7 @@ use std::{mem, time::Duration};
 
 use crate::Code;
 
-/// Time after which a retry makes sense, unless more is known.
+/// Default time after which clients retry.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// An error. Its text is the detail that the caller receives.
@@ -79,7 +79,7 @@ pub enum Error {
     /// PostgreSQL cannot be reached. Only this error permits stale answers.
     #[error("{0}")]
     Outage(String),
-    /// PostgreSQL, which can be reached, or this instance is too busy.
+    /// PostgreSQL is reachable but too busy, or this instance is.
     #[error("{message}")]
     Overload {
         /// [`Code::DatabaseBusy`] or [`Code::Overloaded`].
@@ -226,7 +226,7 @@ impl Error {
         Self::Outage("PostgreSQL does not answer".to_owned())
     }
 
-    /// Creates the error of an instance that has too much to do.
+    /// Creates the error of an overloaded instance.
     pub(crate) fn overload(message: impl Into<String>) -> Self {
         Self::Overload { code: Code::Overloaded, message: message.into(), retry_after: RETRY_AFTER }
     }
@@ -247,8 +247,8 @@ impl Error {
         Self::Retry { code, message: message.into(), retry_after: RETRY_AFTER }
     }
 
-    /// Maps the error of a write without an answer, or of a read after a write: the write may have been
-    /// committed.
+    /// Marks an error after which PostgreSQL may have committed a write: a statement got no answer, or a
+    /// read after the write failed.
     pub(crate) fn after_write(self) -> Self {
         let code = self.code();
         match self {

@@ -17,7 +17,7 @@ pub enum FirstLayout {
     ExpectedPoints(#[serde(deserialize_with = "json::whole_number")] i64),
 }
 
-/// Bounds of a ranking's first score ranges.
+/// Bounds of the first buckets of a ranking.
 #[derive(Debug, ToSchema)]
 #[schema(as = FirstLayout)]
 #[expect(
@@ -26,13 +26,13 @@ pub enum FirstLayout {
 )]
 #[serde(untagged)]
 pub(super) enum FirstLayoutObject {
-    /// Given bounds.
+    /// Given scores.
     Bounds(LayoutByBounds),
-    /// Ranges of equal width.
+    /// Buckets of equal width.
     ExpectedPoints(LayoutByPoints),
 }
 
-/// Scores that separate the ranges.
+/// Scores that separate the buckets.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the values that the domain accepts")]
@@ -42,17 +42,17 @@ pub(super) struct LayoutByBounds {
     bounds: BTreeSet<LayoutBound>,
 }
 
-/// A score that separates two ranges.
+/// A score that separates two buckets.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
 #[schema(minimum = -9_223_372_036_854_775_807i64)]
 pub(super) struct LayoutBound(i64);
 
-/// 100 ranges of equal width, from 0 to a score.
+/// 100 buckets of equal width, from 0 to a score.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the values that the domain accepts")]
 pub(super) struct LayoutByPoints {
-    /// Upper end of the ranges.
+    /// Upper end of the buckets.
     #[schema(minimum = 100, example = 5_000)]
     expected_points: i64,
 }

@@ -33,7 +33,7 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 /// Approximate bytes of frozen tops that this process keeps.
 const FROZEN_BYTES: u64 = 64 << 20;
 
-/// The periods that selectors mean.
+/// Caches the period of each board and selector.
 #[derive(Debug)]
 pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<ResolvedPeriod>, PeriodSource)>);
 

@@ -483,8 +483,8 @@ pub(crate) async fn rank_changes(
             Ok(Some(Access::Index(view))) => {
                 views.insert(name, view);
             }
-            Ok(None | Some(Access::Sql(_))) => {}
-            Err(Error::Replaced | Error::Retry { code: Code::IndexUnavailable | Code::ConcurrentChange, .. }) => {}
+            Ok(None | Some(Access::Sql(_)))
+            | Err(Error::Replaced | Error::Retry { code: Code::IndexUnavailable | Code::ConcurrentChange, .. }) => {}
             Err(error) => return Err(error),
         }
     }

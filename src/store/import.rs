@@ -46,10 +46,12 @@ impl Store {
     /// Returns [`Error::Conflict`] when it was abandoned meanwhile.
     pub(crate) async fn end_import(&self, mut import: OpenImport) -> Result<()> {
         import.check().await?;
-        let has_ended = sqlx::query_scalar!(r#"SELECT centile_store.end_import($1) AS "has_ended!""#, import.import_id)
-            .fetch_one(&self.writers)
-            .await?;
-        if has_ended { Ok(()) } else { Err(Error::other_conflict("the import was abandoned while it ran")) }
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.end_import($1) AS "has_ended!""#, import.import_id);
+        if written(query.fetch_one(&self.writers).await)? {
+            Ok(())
+        } else {
+            Err(Error::other_conflict("the import was abandoned while it ran"))
+        }
     }
 
     /// Abandons a board's interrupted imports; returns how many.

@@ -56,7 +56,7 @@ impl Store {
             was.bytes,
             encrypted
         );
-        Ok(query.fetch_one(&self.writers).await?)
+        written(query.fetch_one(&self.writers).await)
     }
 
     /// Leases up to `limit` due messages, at most one per board and none of the boards in `except`.

@@ -250,6 +250,9 @@ impl Pool {
             Ok(Err(PoolError::Backend(sqlx::Error::Io(error)))) => {
                 return Err(io_error(ErrorKind::NotConnected, error));
             }
+            Ok(Err(PoolError::Backend(error @ (sqlx::Error::Tls(_) | sqlx::Error::Protocol(_))))) => {
+                return Err(io_error(ErrorKind::NotConnected, error));
+            }
             Ok(Err(PoolError::Backend(error))) => return Err(error),
             Ok(Err(_)) => return Err(sqlx::Error::PoolClosed),
             Err(_) if Box::pin(self.is_reachable()).await => return Err(sqlx::Error::PoolTimedOut),

@@ -160,8 +160,10 @@ impl Modify for Shared {
         // The settings of a new board, and changes to a board.
         if let Some(RefOr::T(Schema::Object(mut settings))) = components.schemas.remove("BoardSettings") {
             let mut new = settings.clone();
+            new.description = Some("Rules of a new board. An absent rule gets its default.".to_owned());
             new.required = vec!["slug".to_owned(), "mode".to_owned()];
             components.schemas.insert("CreateBoard".to_owned(), Schema::Object(new).into());
+            settings.description = Some("Changes to the rules of a board. An absent rule stays as it is.".to_owned());
             settings.properties.retain(|name, _| !["slug", "periods", "first_layout"].contains(&name.as_str()));
             components.schemas.insert("UpdateBoard".to_owned(), Schema::Object(settings).into());
         }
@@ -178,6 +180,12 @@ impl Modify for Shared {
             for operation in methods.into_iter().flatten() {
                 describe_ranking(operation);
                 describe_common(operation);
+                // utoipa makes a body that is only a reference optional.
+                if let Some(RefOr::T(body)) = &mut operation.request_body
+                    && ["create_board", "update_board"].contains(&operation.operation_id.as_deref().unwrap_or_default())
+                {
+                    body.required = Some(Required::True);
+                }
             }
         }
         document.webhooks = Some(webhook::webhooks());

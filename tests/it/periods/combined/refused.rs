@@ -81,6 +81,8 @@ async fn impossible_definitions_are_refused_with_the_reason() {
             json!({}),
         ),
         ("sources", "1 to 366", json!({"sources": []}), json!({})),
+        ("sources", "1 to 366", json!({"sources": null}), json!({})),
+        ("sources", "1 to 366", json!({"refresh": "manual"}), json!({})),
         (
             "combination.sources[0].period",
             "is not from -1 to -366",
