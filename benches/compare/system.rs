@@ -99,8 +99,9 @@ impl System {
             Self::SortedSets => "SELECT score FROM totals",
             // Larger scores are better, so the score equals the rank key.
             _ => {
-                "SELECT b.rank_key AS score FROM centile_store.periods p
-                 JOIN centile_store.leaderboard_bucket b ON b.ranking_id = p.ranking_id WHERE p.kind = 'all_time'"
+                "SELECT p.rank_keys[array_position(p.period_ids, q.id)] AS score FROM centile_store.periods q
+                 JOIN centile_store.players p ON p.board_id = q.board_id
+                 WHERE q.kind = 'all_time' AND q.id = ANY (p.period_ids)"
             }
         }
     }
@@ -112,8 +113,9 @@ impl System {
             Self::Buckets => "SELECT score FROM users WHERE user_id = $1",
             Self::SortedSets => "SELECT score FROM totals WHERE user_id = $1",
             _ => {
-                "SELECT l.score FROM centile_store.users u JOIN centile_store.periods p ON p.kind = 'all_time'
-                 JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = u.id WHERE u.external_id = $1"
+                "SELECT p.rank_keys[array_position(p.period_ids, q.id)] AS score FROM centile_store.users u
+                 JOIN centile_store.periods q ON q.kind = 'all_time'
+                 JOIN centile_store.players p ON p.board_id = q.board_id AND p.user_id = u.id WHERE u.external_id = $1"
             }
         }
     }
