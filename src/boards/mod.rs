@@ -111,6 +111,6 @@ fn check(rules: &BoardSettings, time_zone: &str) -> Result<()> {
     }
 }
 
-fn in_range<N: PartialOrd + From<i32>>(number: Option<N>, max: N) -> bool {
-    number.is_none_or(|number| number >= N::from(1) && number <= max)
+fn in_range<N: Copy + PartialOrd + From<i32>>(number: Option<N>, max: N) -> bool {
+    number.is_none_or(|number| (N::from(1)..=max).contains(&number))
 }

@@ -84,7 +84,7 @@ pub(super) struct Create {
     /// `sum` adds all points. `best` keeps the best event, `latest` the latest one.
     #[arg(long, value_parser = event_modes(), default_value = "sum")]
     mode: Mode,
-    /// Comma-separated kinds of period [default: all_time,day,week,month]
+    /// Comma-separated kinds of period [default: `all_time,day,week,month`]
     #[arg(long, value_name = "KINDS", value_parser = period_kinds(), value_delimiter = ',')]
     periods: Option<Vec<PeriodKind>>,
     /// Writer lanes, 1 to 64 [default: depends on the number of cores]
@@ -231,7 +231,7 @@ struct EventFlags {
     #[arg(long, value_parser = named::<OnViolation>())]
     on_violation: Option<OnViolation>,
     /// Archive the all-time ranking at the end of each day, week or month, or `none` [new board: none]
-    #[arg(long, value_name = "KIND", value_parser = or_none::<SnapshotKind>)]
+    #[arg(long, value_name = "KIND", value_parser = snapshots)]
     snapshots: Option<OrNone<SnapshotKind>>,
     /// All lengths of rolling windows: 2d to 366d, or 24h; `none` for none [new board: none]
     #[arg(long, value_name = "LENGTHS", value_parser = windows)]
@@ -360,18 +360,21 @@ fn once_each<K: Ord, V>(flag: &str, given: Vec<(K, V)>) -> Result<BTreeMap<K, V>
 #[derive(Debug, Clone)]
 struct OrNone<T>(Option<T>);
 
-/// Parses a value, or `none`.
-fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, String> {
+/// Parses a kind of snapshot, or `none`.
+fn snapshots(text: &str) -> Result<OrNone<SnapshotKind>, String> {
     if text == "none" {
         return Ok(OrNone(None));
     }
-    text.parse().map(|value| OrNone(Some(value))).map_err(|_| format!("{text:?} is neither valid nor `none`"))
+    text.parse().map(|kind| OrNone(Some(kind))).map_err(|_| "give day, week, month or none".to_owned())
 }
 
 /// Parses the maximum number of events per minute, or `none`.
 fn events_per_minute(text: &str) -> Result<OrNone<i32>, String> {
-    let events = or_none(text).ok().filter(|OrNone(events)| events.is_none_or(|events| (1..=10_000).contains(&events)));
-    events.ok_or_else(|| "give none, or a number from 1 to 10000".to_owned())
+    if text == "none" {
+        return Ok(OrNone(None));
+    }
+    let number = text.parse().ok().filter(|number| (1..=10_000).contains(number));
+    number.map(|number| OrNone(Some(number))).ok_or_else(|| "give none, or a number from 1 to 10000".to_owned())
 }
 
 /// Parses a value; an empty text is `None`.

@@ -15,9 +15,9 @@ use utoipa::ToSchema;
 use crate::{
     Error, Result,
     model::{
-        board::BoardSlug,
         json::{self, as_text},
         period::{PeriodSelector, PeriodText},
+        rule::BoardSlug,
     },
 };
 

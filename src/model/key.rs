@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use crate::{Error, Result, model::board::BoardSlug};
+use crate::{Error, Result, model::rule::BoardSlug};
 
 /// Permissions of a key.
 #[derive(

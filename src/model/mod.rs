@@ -25,6 +25,7 @@ pub mod period;
 pub mod presentation;
 pub mod quarantine;
 pub mod rank;
+pub mod rule;
 pub mod score;
 pub mod season;
 pub mod secret;

@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 use crate::{
     Error, Result,
     model::{
-        board::{PeriodKind, SnapshotKind, WindowLength},
         json::as_text,
         name::Named as _,
+        rule::{PeriodKind, SnapshotKind, WindowLength},
         segment::Segment,
     },
 };

@@ -78,6 +78,7 @@ pub struct HistoryRow {
 /// A line of an event stream: one row of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = TransactionResponse)]
+#[expect(clippy::struct_field_names, reason = "ids have the same names everywhere")]
 pub struct Transaction {
     /// Id in the ledger, unique in the database.
     #[schema(example = 1_042)]

@@ -7,8 +7,8 @@ use chrono::{DateTime, NaiveDate, Utc};
 use crate::{
     Error, Result,
     model::{
-        board::PeriodKind,
         period::{Period, PeriodState},
+        rule::PeriodKind,
     },
 };
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     Error, Result,
-    model::{board::Order, json::as_text, key::short_digest},
+    model::{json::as_text, key::short_digest, rule::Order},
 };
 
 /// Maximum tiers of a board.

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
-    model::{board::Reading, json::as_text, metadata::Metadata, segment::AttributesChange, text::checked_text},
+    model::{json::as_text, metadata::Metadata, rule::Reading, segment::AttributesChange, text::checked_text},
 };
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
@@ -52,6 +52,7 @@ pub(crate) fn check_text(field: &str, text: &str, max_bytes: usize) -> Result<()
 
 /// Public data of a player.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "ids have the same names everywhere")]
 pub struct User {
     /// The caller's own id.
     pub user_id: String,

@@ -5,10 +5,11 @@ use std::{collections::HashMap, sync::Arc};
 use crate::{
     Code, Error, Resource, Result,
     model::{
-        board::{Board, PeriodKind, UNLISTED_KINDS},
+        board::{Board, PeriodKind},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
         rank::AnsweredBy,
+        rule::UNLISTED_KINDS,
         segment::Attribute,
         user::UserId,
     },

@@ -168,7 +168,9 @@ pub async fn history(
     let more = rows.len() > limit;
     rows.truncate(limit);
     if !shows_acts {
-        rows.iter_mut().for_each(|row| row.reason = None);
+        for row in &mut rows {
+            row.reason = None;
+        }
     }
     let next = rows
         .last()
