@@ -15,11 +15,11 @@ DECLARE
     v_new   centile_store.boards;
 BEGIN
     IF jsonb_typeof(p_rules) IS DISTINCT FROM 'object' THEN
-        RAISE EXCEPTION 'must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'rules';
+        RAISE EXCEPTION 'the rules must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'rules';
     END IF;
     v_name := (SELECT min(r.name) FROM jsonb_object_keys(p_rules) AS r (name) WHERE NOT v_names ? r.name);
     IF v_name IS NOT NULL THEN
-        RAISE EXCEPTION 'is not a rule of a board' USING ERRCODE = 'CB422', DETAIL = v_name,
+        RAISE EXCEPTION '% is not a rule of a board', quote_literal(v_name) USING ERRCODE = 'CB422', DETAIL = v_name,
             HINT = format('Rules are %s.', (SELECT string_agg(n, ', ' ORDER BY n) FROM jsonb_object_keys(v_names) AS n));
     END IF;
     v_rules := coalesce((
@@ -29,6 +29,11 @@ BEGIN
                WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
+    END IF;
+    v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
+               WHERE r.name IN ('title', 'description') AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
+    IF v_name IS NOT NULL THEN
+        RAISE EXCEPTION 'must be a text' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     -- Members with the names and values of columns.
     v_rules := v_rules || jsonb_strip_nulls(jsonb_build_object(

@@ -468,7 +468,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 
 /// Creates a combined board, or changes one, and computes its ranking. If that fails, the board
 /// remains.
-async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, combining::Combination)> {
+async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, combining::Refreshed)> {
     let by = combine.by.actor()?;
     let Combine { slug, sources, join, aggregate, refresh, replace, ranking, display, .. } = combine;
     let combination = CombinationSettings {

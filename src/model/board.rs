@@ -132,7 +132,7 @@ pub struct BoardSettings {
     /// `rolling:7d` is then the seven days that end with the current one.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     pub rolling: Option<Vec<WindowLength>>,
-    /// Names that group boards, up to 20: 1 to 40 lower-case letters, digits, `-` and `_`, beginning
+    /// Names that group boards, up to 20: 1 to 40 lower-case letters, digits, `-` and `_`, starting
     /// with a letter or a digit.
     #[schema(example = json!(["moba"]), max_items = 20)]
     pub tags: Option<BTreeSet<Tag>>,

@@ -23,9 +23,9 @@ use crate::{
 /// How long a command waits for another process that refreshes.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// A combined board that was computed again.
+/// The result of a refresh of a combined board.
 #[derive(Debug)]
-pub struct Combination {
+pub struct Refreshed {
     pub board: String,
     /// Revision of the ranking, from 1.
     pub revision: i32,
@@ -37,7 +37,7 @@ pub struct Combination {
 ///
 /// Returns [`Error::Conflict`] if a source cannot be read, [`Error::Retry`] while another
 /// process refreshes. The last ranking then still answers.
-pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) -> Result<Combination> {
+pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) -> Result<Refreshed> {
     let Some(combined) = store.combined(Some(board.id)).await?.pop() else {
         return Err(Error::invalid(
             "period",
@@ -57,7 +57,7 @@ pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) ->
 pub async fn refresh_due(
     store: &Store,
     cache: &Cache,
-    mut report: impl FnMut(&str, Result<Combination>),
+    mut report: impl FnMut(&str, Result<Refreshed>),
 ) -> Result<bool> {
     // Usually nothing is due, and the lock is not needed.
     let mut has_work = false;
@@ -107,7 +107,7 @@ async fn combine(
     refresher: &mut Refresher,
     combined: &Combined,
     by: Option<&Actor>,
-) -> Result<Combination> {
+) -> Result<Refreshed> {
     let (begin, board) = (Instant::now(), combined.board.as_str());
     let built = refresher.build(combined.board_id).await;
     let done = match built {
@@ -119,7 +119,7 @@ async fn combine(
             closing::cache_top(store, cache, done.period_id).await;
             let (time, players) = (begin.elapsed(), done.players.unsigned_abs());
             tracing::info!(board, players, duration_ms = time.as_millis(), "combined board refreshed");
-            Ok(Combination { board: combined.board.clone(), revision: done.revision, players, time })
+            Ok(Refreshed { board: combined.board.clone(), revision: done.revision, players, time })
         }
         Err(error) => {
             if let Err(error) = store.fail_combination(combined.board_id, &error.to_string()).await {

@@ -16,6 +16,7 @@ pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod overview;
 pub(crate) mod period;
+pub(crate) mod rank_change;
 pub(crate) mod rankings;
 pub(crate) mod read;
 pub(crate) mod reads;

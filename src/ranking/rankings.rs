@@ -1,4 +1,4 @@
-//! What all reads of rankings share.
+//! The connections, indexes and caches that all reads of an instance share.
 
 use std::{
     sync::Arc,

@@ -20,7 +20,7 @@ use crate::{
         score::{Event, HistoryRow},
         user::{UserId, lane_hash},
     },
-    ranking::{rankings::Rankings, source},
+    ranking::{rank_change, rankings::Rankings},
     rules::{Refusal, Standing},
     scoring::{
         write::Answer,
@@ -128,7 +128,7 @@ async fn add_ranks(rankings: &Rankings, board: &Board, answers: &mut [Result<Ans
     if standings.is_empty() {
         return Ok(());
     }
-    let mut changes = source::rank_changes(rankings, board, &standings).await?.into_iter();
+    let mut changes = rank_change::rank_changes(rankings, board, &standings).await?.into_iter();
     for answer in answers {
         if let Ok(Answer::Accepted { accepted, ranks, .. }) = answer {
             ranks.extend(changes.by_ref().take(accepted.standings.len()));

@@ -142,7 +142,7 @@ impl QuarantinePath {
     }
 }
 
-/// Parses the id of `what` in the place of `{name}` in the route.
+/// Parses the path parameter `name`, the id of `what`.
 fn id(request: &HttpRequest, name: &str, what: &str) -> Result<i64> {
     let text = segment(request, name)?;
     text.parse().map_err(|_| Error::invalid(name, format!("{text:?} is not the id of {what}")))

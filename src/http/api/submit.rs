@@ -316,8 +316,8 @@ pub(crate) async fn write_many(
 
 /// Writes the valid events board by board, concurrently, and returns a result for each event.
 ///
-/// If a board cannot be written, all its events are refused. Returns the error if all events
-/// are valid but no board can be written now, all for the same reason.
+/// If a board cannot be written, the result of each of its events is that error. Returns an error only if
+/// all events are valid, and every board fails with the same temporary error.
 async fn write_boards(
     instance: &Instance,
     request: &HttpRequest,

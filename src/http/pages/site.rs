@@ -371,7 +371,7 @@ async fn before(
     }
 }
 
-/// Returns `None` for a read that failed for a cause that may pass.
+/// Returns `None` if the read failed with a temporary error.
 fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),

@@ -25,8 +25,8 @@ impl IndexStatus {
         self
     }
 
-    /// Adds another index of the same name and kind. Returns whether it is one.
-    fn take(&mut self, other: &Self) -> bool {
+    /// Adds the sizes of `other` if it has the same name and state. Returns whether it has.
+    fn merge(&mut self, other: &Self) -> bool {
         let is_same = self.name == other.name && self.age.is_some() == other.age.is_some();
         if is_same {
             self.players += other.players;
@@ -39,15 +39,15 @@ impl IndexStatus {
 
 impl Indexes {
     /// Returns the status of each index, loaded or refused for its size, and the bytes and users of
-    /// the directory. The segments of a period by one attribute are together, because there may be
-    /// many, and their values are not for everybody.
+    /// the directory. Segments of one period by one attribute share a status: there may be many, and
+    /// their values are private.
     pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
         let mut all = Vec::new();
         for board in self.boards().values() {
             all.extend(board.rankings().values().filter_map(|slot| slot.status(self)).map(IndexStatus::by_attribute));
         }
         all.sort_by(|a, b| a.name.cmp(&b.name).then(a.age.is_some().cmp(&b.age.is_some())));
-        all.dedup_by(|status, kept| kept.take(status));
+        all.dedup_by(|status, kept| kept.merge(status));
         (all, self.users.size())
     }
 

@@ -212,3 +212,45 @@ async fn invalid_retention_is_refused_with_its_field() {
         assert_eq!(centile::Error::from(error).code().status(), 422, "{call}");
     }
 }
+
+/// PostgreSQL alone checks what psql sends.
+#[tokio::test]
+async fn a_document_that_is_not_rules_is_refused_in_psql_and_stores_nothing() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main')").await;
+    let pool = db.pool().await;
+    let boards = async || query_scalar::<_, i64>("SELECT count(*) FROM centile.boards").fetch_one(&pool).await.unwrap();
+    let before = boards().await;
+    let sources = json!([{"board": "main", "period": "day"}]);
+    for (rules, words) in [
+        (json!(5), "the rules must be a JSON object"),
+        (json!({"colours": "#1f6feb"}), "'colours' is not a rule of a board"),
+        (json!({"slug": "other"}), "'slug' is not a rule of a board"),
+        (json!({"title": {"en": "New"}}), "must be a text"),
+        (json!({"lanes": "two"}), "smallint"),
+        (json!({"periods": ["day", "day"]}), "each kind at most once"),
+        (json!({"periods": ["decade"]}), "boards_periods_known"),
+        (json!({"rolling": ["7d", "7d"]}), "each length at most once"),
+        (json!({"first_layout": {}}), "either bounds or expected_points"),
+        (json!({"first_layout": {"bounds": [1], "expected_points": 500}}), "either bounds or expected_points"),
+        (json!({"first_layout": {"bounds": [1, null]}}), "1 to 99 scores"),
+        (json!({"mode": "combined"}), "is required for mode combined"),
+        (json!({"combination": {"sources": sources}}), "only for this mode"),
+        (json!({"mode": "combined", "combination": 5}), "must be a JSON object"),
+        (json!({"mode": "combined", "combination": {"sources": null}}), "1 to 366 sources"),
+        (json!({"mode": "combined", "combination": {"sources": sources, "sort": 1}}), "is not part of a combination"),
+        (json!({"mode": "combined", "lanes": 2, "combination": {"sources": sources}}), "a combined board"),
+    ] {
+        let refused = query("SELECT centile.create_board('new', $1)").bind(&rules).execute(&pool).await;
+        let error = refused.expect_err(&rules.to_string()).to_string();
+        assert!(error.contains(words), "{rules}: {error}");
+    }
+    assert_eq!(boards().await, before);
+    for rules in [json!({"periods": ["day"]}), json!({"first_layout": {"expected_points": 500}})] {
+        let refused = query("SELECT centile.update_board('main', $1)").bind(&rules).execute(&pool).await;
+        assert!(refused.unwrap_err().to_string().contains("cannot change"), "{rules}");
+    }
+    // null is like absence.
+    let nulls = json!({"mode": "combined", "lanes": null, "snapshots": null, "combination": {"sources": sources, "join": null}});
+    query("SELECT centile.create_board('new', $1)").bind(&nulls).execute(&pool).await.unwrap();
+}
