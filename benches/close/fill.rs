@@ -1,7 +1,7 @@
 //! A board with past weeks, filled with set-based SQL, because writing event by event would take
 //! hours.
 
-use crate::common::{Bench, Outcome, fill_ranking};
+use crate::common::{Bench, Outcome, fill_rankings};
 
 pub const BOARD: &str = "weeks";
 /// Maximum points of an event; the minimum is 0.
@@ -100,7 +100,7 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
     ))?;
     let open = format!("FROM centile_store.periods p WHERE p.board_id = {board_id} ORDER BY p.id");
     for period_id in bench.psql(&format!("SELECT p.id {open}"))?.lines() {
-        fill_ranking(bench, period_id)?;
+        fill_rankings(bench, "postgres", &[period_id])?;
     }
     bench.psql("VACUUM ANALYZE")?;
     let small = filled.pop().ok_or("no weeks")?;

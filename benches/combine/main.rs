@@ -84,7 +84,7 @@ fn fill(bench: &Bench, players: u32) -> Outcome<()> {
     ))?;
     bench.psql("VACUUM ANALYZE")?;
     for period_id in bench.psql("SELECT id FROM centile_store.periods WHERE kind = 'day'")?.lines() {
-        common::fill_ranking(bench, period_id)?;
+        common::fill_rankings(bench, "postgres", &[period_id])?;
     }
     bench.centile(&["close", "--due"])?;
     bench.centile(&["maintain"])?;

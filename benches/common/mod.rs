@@ -268,17 +268,16 @@ pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
          UPDATE centile_store.board_lanes SET batch = 1, last_at = clock_timestamp() WHERE board_id = {board_id}"
     ))?;
     bench.psql("ANALYZE centile_store.score_transactions")?;
-    for period_id in bench.psql(&format!("SELECT id FROM centile_store.periods WHERE board_id = {board_id}"))?.lines() {
-        fill_ranking(bench, period_id)?;
-    }
+    let period_ids = bench.psql(&format!("SELECT id FROM centile_store.periods WHERE board_id = {board_id}"))?;
+    fill_rankings(bench, "postgres", &period_ids.lines().collect::<Vec<_>>())?;
     bench.psql("VACUUM ANALYZE").map(drop)
 }
 
-/// Fills a board without events from a CSV file of `user_id,user_name,points`. Writes players and
-/// the ledger in sets; `centile rebuild` then makes the rankings. All events have the same time.
-/// Returns the output of `rebuild`.
+/// Writes players and events of a board without events from a CSV file of
+/// `user_id,user_name,points`, with set-based SQL. All events have the same time. The board has no
+/// standings yet.
 #[allow(dead_code, reason = "only two benchmarks fill boards from files")]
-pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -> Outcome<String> {
+pub fn fill_ledger(bench: &Bench, database: &str, board: &str, file: &Path) -> Outcome<()> {
     let given = "CREATE UNLOGGED TABLE given (user_id text COLLATE \"C\", user_name text, points bigint)";
     let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
     let users = "INSERT INTO centile_store.users (external_id, name, lane_hash)
@@ -313,26 +312,32 @@ pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -
             "ANALYZE centile_store.score_transactions",
         ],
     )?;
-    bench.centile_in(database, &["rebuild", "--board", board, "--all"])
+    Ok(())
 }
 
-/// Writes the standings of a period from the ledger, and builds its ranking.
-#[allow(dead_code, reason = "not every benchmark fills one")]
-pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
-    bench
-        .psql(&format!(
-            "INSERT INTO centile_store.players AS p (board_id, lane, user_id, period_ids, rank_keys, tie_keys, zero_periods)
-             SELECT b.id, u.lane_hash % b.lanes, u.id, ARRAY[q.id], ARRAY[e.rank_key], ARRAY[e.tie_key], CASE WHEN e.only_zeros THEN ARRAY[q.id] END
-             FROM centile_store.periods q
-             JOIN centile_store.boards b ON b.id = q.board_id
-             CROSS JOIN LATERAL centile.entries_from_ledger(q.id) e
-             JOIN centile_store.users u ON u.id = e.user_id
-             WHERE q.id = {period_id}
-             ON CONFLICT (board_id, user_id) DO UPDATE
-             SET period_ids = p.period_ids || excluded.period_ids, rank_keys = p.rank_keys || excluded.rank_keys,
-                 tie_keys = p.tie_keys || excluded.tie_keys, zero_periods = p.zero_periods || excluded.zero_periods
-             WHERE NOT excluded.period_ids <@ p.period_ids;
-             DO $$ DECLARE r bigint := centile_store.begin_rebuild({period_id}); l smallint;
+/// Writes the standings of periods of a board from the ledger, and builds the rankings.
+#[allow(dead_code, reason = "not every benchmark fills some")]
+pub fn fill_rankings(bench: &Bench, database: &str, period_ids: &[&str]) -> Outcome<()> {
+    let standings = format!(
+        "INSERT INTO centile_store.players AS p (board_id, lane, user_id, period_ids, rank_keys, tie_keys, zero_periods)
+         SELECT b.id, u.lane_hash % b.lanes, u.id, array_agg(q.id ORDER BY q.id), array_agg(e.rank_key ORDER BY q.id),
+                array_agg(e.tie_key ORDER BY q.id), array_agg(q.id ORDER BY q.id) FILTER (WHERE e.only_zeros)
+         FROM centile_store.periods q
+         JOIN centile_store.boards b ON b.id = q.board_id
+         CROSS JOIN LATERAL centile.entries_from_ledger(q.id) e
+         JOIN centile_store.users u ON u.id = e.user_id
+         WHERE q.id IN ({})
+         GROUP BY b.id, u.id
+         ON CONFLICT (board_id, user_id) DO UPDATE
+         SET period_ids = p.period_ids || excluded.period_ids, rank_keys = p.rank_keys || excluded.rank_keys,
+             tie_keys = p.tie_keys || excluded.tie_keys, zero_periods = p.zero_periods || excluded.zero_periods
+         WHERE NOT excluded.period_ids <@ p.period_ids",
+        period_ids.join(",")
+    );
+    bench.psql_in(database, &["SET work_mem = '256MB'", &standings, "ANALYZE centile_store.players"])?;
+    for period_id in period_ids {
+        let ranking = format!(
+            "DO $$ DECLARE r bigint := centile_store.begin_rebuild({period_id}); l smallint;
              BEGIN
                  PERFORM centile_store.fill_bounds(r);
                  FOR l IN SELECT f.lane FROM centile_store.fillings f WHERE f.ranking_id = r LOOP
@@ -341,8 +346,10 @@ pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
                  PERFORM centile_store.swap_ranking(r, 2147483647);
                  ASSERT (SELECT centile_store.player_count(r)) > 0, 'the ranking has no players';
              END $$"
-        ))
-        .map(drop)
+        );
+        bench.psql_in(database, &[&ranking])?;
+    }
+    Ok(())
 }
 
 /// Returns the median, the upper one for an even number of values; NaN without values.

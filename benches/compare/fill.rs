@@ -13,7 +13,7 @@ use deadpool_redis::redis::{cmd, pipe};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
-    common::{Bench, Outcome, fill_from_file},
+    common::{Bench, Outcome, fill_ledger, fill_rankings},
     peers::{
         Answer, buckets, plain,
         redis::{Redis, RedisClient},
@@ -113,6 +113,8 @@ fn fill_centile(bench: &Bench, site: &Site, file: &Path) -> Outcome<String> {
     let centile = |arguments: &[&str]| bench.centile_in(&site.database, arguments);
     centile(&["migrate"])?;
     centile(&["board", "create", BOARD, "--periods", "all_time,week,month"])?;
-    fill_from_file(bench, &site.database, BOARD, file)?;
+    fill_ledger(bench, &site.database, BOARD, file)?;
+    let period_ids = bench.psql_in(&site.database, &["SELECT id FROM centile_store.periods ORDER BY id"])?;
+    fill_rankings(bench, &site.database, &period_ids.lines().collect::<Vec<_>>())?;
     Ok(centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?.trim().to_owned())
 }

@@ -132,7 +132,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let kept = read::ranking(&mut reader, board).await?;
     grown.wrong = sample::verify(bench, &kept)?;
     grown.counted = Some(sample::counted(&mut reader, &kept, players).await?);
-    common::fill_ranking(bench, &kept.period.to_string())?;
+    common::fill_rankings(bench, "postgres", &[&kept.period.to_string()])?;
     let anew = read::ranking(&mut reader, board).await?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
