@@ -48,7 +48,7 @@ pub struct Imported {
     pub user_id: String,
     /// The player's name.
     pub name: Option<String>,
-    /// Points.
+    /// Points of the event.
     pub points: i64,
     /// Time of the event.
     pub occurred_at: Option<DateTime<Utc>>,
@@ -56,7 +56,7 @@ pub struct Imported {
     pub reason: Option<String>,
     /// Id of the event in the file.
     pub id: Option<String>,
-    /// Tiebreak.
+    /// Tiebreak of the event; `None` if it has none.
     pub tiebreak: Option<i16>,
     /// Metadata of the game.
     pub metadata: Option<Metadata>,

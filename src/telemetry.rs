@@ -119,17 +119,14 @@ impl Drop for GaugeGuard {
     }
 }
 
-/// Counts a request in progress.
 pub(crate) fn count_open_request() -> GaugeGuard {
     GaugeGuard::count(REQUESTS_NOW)
 }
 
-/// Counts an open connection of a client.
 pub(crate) fn count_open_connection() -> GaugeGuard {
     GaugeGuard::count(CONNECTIONS_NOW)
 }
 
-/// Counts a subscriber of a ranking.
 pub(crate) fn count_open_subscriber() -> GaugeGuard {
     GaugeGuard::count(SUBSCRIBERS)
 }
@@ -139,7 +136,6 @@ pub(crate) fn count_dropped_subscriber() {
     counter!(SUBSCRIBERS_DROPPED).increment(1);
 }
 
-/// Counts a read of a ranking for all its subscribers.
 pub(crate) fn count_live_read() {
     counter!(LIVE_READS).increment(1);
 }

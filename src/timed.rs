@@ -99,7 +99,7 @@ impl IndexLoad {
         self.0.push(RankKey { rank_key, tie_key, user_id }).map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// Ends the load.
+    /// Ends the load and returns the index.
     #[must_use]
     pub fn finish(self) -> Index {
         Index(self.0.finish())

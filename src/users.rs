@@ -20,14 +20,12 @@ const TOPS_PER_STEP: i32 = 100;
 /// Maximum attempts to move a player on one board.
 const MOVE_ATTEMPTS: u32 = 4;
 
-/// The editor of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Editor<'a> {
     /// Recorded in the audit log; required if `boards` is not empty.
     pub actor: Option<&'a Actor>,
     /// Boards whose players the editor may change; empty for all boards.
     pub boards: &'a [BoardSlug],
-    /// Whether avatar URLs may use http.
     pub allows_http_avatars: bool,
 }
 

@@ -19,7 +19,6 @@ use crate::{
 /// Hexadecimal digits of a key's id.
 pub(crate) const ID_DIGITS: usize = 16;
 
-/// Random bytes of a key's secret.
 pub(crate) const SECRET_BYTES: usize = 32;
 
 /// Creates a key, and returns its text with it. The text is not stored.

@@ -148,7 +148,6 @@ const MAX_AGE: Duration = Duration::from_secs(4);
 /// Maximum age of a cached key while a cluster's coordinator is down.
 const OUTAGE_MAX_AGE: Duration = Duration::from_mins(10);
 
-/// Cache of recently used keys.
 #[derive(Debug)]
 pub(crate) struct KeyCache {
     known: moka::sync::Cache<String, Arc<CachedKey>>,
@@ -157,10 +156,9 @@ pub(crate) struct KeyCache {
     revoked: Mutex<u64>,
 }
 
-/// The start of a look-up in PostgreSQL.
 struct LookupStart {
     at: Instant,
-    /// Number of keys revoked before it.
+    /// Number of keys revoked before the look-up.
     revoked: u64,
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::{access::key_cache::KeyCache, store::Store};
 
-/// The API keys of an instance.
 #[derive(Debug)]
 pub struct ApiKeys {
     store: Store,

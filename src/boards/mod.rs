@@ -22,7 +22,6 @@ use crate::{
 /// Maximum default number of lanes. Each lane adds to the cost of every read.
 const DEFAULT_LANES_MAX: usize = 4;
 
-/// The boards of an instance.
 #[derive(Debug)]
 pub struct Boards {
     pub(crate) store: Store,

@@ -8,7 +8,7 @@ pub enum CacheKey {
     /// Players in each bucket of a ranking at one version: `counts:{ranking}:{version}`, for 60 s.
     /// The value never changes.
     Counts {
-        /// The ranking.
+        /// Id of the ranking.
         ranking: i64,
         /// The version of the counts; it carries the epoch.
         version: String,
@@ -16,11 +16,11 @@ pub enum CacheKey {
     /// A top list of a ranking, which each instance renders: `top:{epoch}:{ranking}:{size}`, for 60 s.
     /// The value contains the version.
     Top {
-        /// The database's epoch.
+        /// Epoch of the database.
         epoch: String,
-        /// The ranking.
+        /// Id of the ranking.
         ranking: i64,
-        /// How many players.
+        /// Number of players in the list.
         size: u32,
     },
     /// The frozen top of a closed period, in the bytes of PostgreSQL:
@@ -28,13 +28,13 @@ pub enum CacheKey {
     ///
     /// The value never changes. That of an old revision may name a user who has been erased since.
     Closed {
-        /// The database's epoch.
+        /// Epoch of the database.
         epoch: String,
-        /// The period.
+        /// Id of the period.
         period: i64,
-        /// The archive's revision.
+        /// Revision of the archive.
         revision: i64,
-        /// The board's size of frozen tops.
+        /// Size of the board's frozen tops.
         size: u32,
     },
 }

@@ -38,7 +38,6 @@ struct Inner {
 /// Reasons why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// Redis did not answer in time.
     Timeout,
     /// The connection could not be opened, or broke.
     Connection,
@@ -46,7 +45,6 @@ enum Failure {
     Refused,
     /// The stored value does not belong to the key.
     Mismatch,
-    /// The value is too long to store.
     TooLong,
     /// Redis was not called: it did not answer the last call, or is not connected yet.
     Skipped,

@@ -22,7 +22,6 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
 }
 
 impl ActFlags {
-    /// Returns whether a reason is given.
     pub(super) fn has_reason(&self) -> bool {
         self.reason.is_some()
     }

@@ -246,7 +246,6 @@ struct EventFlags {
 }
 
 impl EventFlags {
-    /// Returns the settings that the flags give.
     fn settings(self) -> Result<BoardSettings> {
         Ok(BoardSettings {
             points_min: self.points_min,
@@ -304,7 +303,6 @@ struct DisplayFlags {
 }
 
 impl DisplayFlags {
-    /// Adds the settings that the flags give.
     fn add_to(self, settings: BoardSettings) -> BoardSettings {
         let tags: BTreeSet<_> = self.tags.into_iter().collect();
         BoardSettings {
@@ -382,7 +380,6 @@ fn or_removed<T: FromStr<Err = Error>>(text: &str) -> Result<OrNone<T>, String> 
     if text.is_empty() { Ok(OrNone(None)) } else { value(text).map(|value| OrNone(Some(value))) }
 }
 
-/// Lengths of rolling windows.
 #[derive(Debug, Clone)]
 struct Windows(Vec<WindowLength>);
 
@@ -405,7 +402,6 @@ fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
     Ok((kind, Some(number.ok_or(format!("give none, or a number from 1 to {EXACT_MAX}"))?)))
 }
 
-/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {

@@ -93,7 +93,6 @@ fn time_span(text: &str) -> Result<TimeDelta, String> {
 }
 
 impl Create {
-    /// Returns the time of expiry, if any.
     fn expiry(&self) -> Result<Option<DateTime<Utc>>> {
         let now = Utc::now();
         match (self.expires_in, self.expires_at) {

@@ -131,7 +131,6 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     }
 }
 
-/// Returns the delivery state of a message.
 fn state(message: &Message) -> &'static str {
     match (message.delivered_at, message.next_attempt_at) {
         (Some(_), _) => "delivered",

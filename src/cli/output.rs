@@ -56,7 +56,6 @@ pub(super) fn spinner(job: &'static str) -> ProgressBar {
     spinner
 }
 
-/// Prints a value as JSON.
 pub(super) fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value);
     print(text.map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?)

@@ -108,7 +108,6 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// Returns the bound address of `listener`.
 pub(super) fn address(listener: &TcpListener) -> Result<SocketAddr> {
     listener.local_addr().map_err(|error| Error::Internal(format!("cannot read the listen address: {error}")))
 }

@@ -89,7 +89,6 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Returns the given secret, if any.
     fn secret(&self) -> Result<Option<Secret>> {
         // Some tools leave a variable out by setting it to an empty string.
         let given = self.secret.as_ref().map(Hidden::as_str).filter(|text| !text.is_empty());

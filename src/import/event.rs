@@ -20,7 +20,6 @@ use crate::{
 /// 2000-01-01 00:00 UTC in seconds since 1970. A rank key cannot hold an earlier time.
 const EARLIEST_SECONDS: i64 = 946_684_800;
 
-/// A score event from a file.
 #[derive(Debug)]
 pub(crate) struct ImportedEvent {
     pub(crate) name: Option<String>,

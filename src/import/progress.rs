@@ -26,7 +26,6 @@ pub struct Counts {
     pub accepted: u64,
     /// Events whose id was already in the ledger.
     pub repeated: u64,
-    /// Lines rejected.
     pub rejected: u64,
 }
 

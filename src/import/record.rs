@@ -18,7 +18,6 @@ pub(crate) trait Record: Sized + Send + 'static {
 
     fn from_csv(rules: &Self::Rules, columns: &[Self::Column], record: &[u8]) -> Result<Self>;
 
-    /// Parses an NDJSON line.
     fn from_json(rules: &Self::Rules, line: &[u8]) -> Result<Self>;
 }
 

@@ -25,7 +25,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 const QUEUED_CHUNKS: usize = 2;
 
-/// A file of score events.
 pub(crate) type EventFile = RecordFile<ImportedEvent>;
 
 /// A file of players and their friends.

@@ -56,8 +56,8 @@ impl Scheduler {
     /// Starts the background work: every ten minutes, maintains the ledger, freezes its ended months,
     /// and finishes erasures; at the interval `every`, moves players to other segments, delivers
     /// messages, checks counts, prepares rolling windows, rebuilds damaged rankings, closes due
-    /// periods, removes rows of released rankings, computes combined boards, and rebalances, which may
-    /// also start earlier.
+    /// periods, drops expired archives, removes rows of released rankings, computes combined boards,
+    /// and rebalances, which may also start earlier.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {

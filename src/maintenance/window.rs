@@ -23,14 +23,13 @@ pub struct Prepared {
     pub result: Result<FilledWindow>,
 }
 
-/// A window that was filled.
 #[derive(Debug)]
 pub struct FilledWindow {
-    /// Players when it was filled.
+    /// Players when the window was filled.
     pub players: u64,
     /// Those of them whose sum lies beyond 64 bits and stopped at its limit.
     pub limited: u64,
-    /// The time that this took.
+    /// Duration of the fill.
     pub time: Duration,
 }
 

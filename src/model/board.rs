@@ -23,13 +23,11 @@ use crate::model::{
 /// Selects boards. The default selects all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BoardFilter<'a> {
-    /// Only boards with this tag.
     pub tag: Option<&'a Tag>,
     /// Only boards after this one.
     pub after: Option<&'a BoardSlug>,
     /// Only public boards and these.
     pub readable: Option<&'a [BoardSlug]>,
-    /// Maximum number.
     pub limit: Option<usize>,
 }
 

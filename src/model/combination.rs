@@ -42,12 +42,9 @@ pub enum Join {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Aggregate {
-    /// Their sum.
     #[default]
     Sum,
-    /// The smallest of them.
     Min,
-    /// The largest of them.
     Max,
 }
 
@@ -203,7 +200,6 @@ fn cron(text: &str) -> Result<Cron, croner::errors::CronError> {
 pub struct RefreshState {
     /// The database's time.
     pub now: DateTime<Utc>,
-    /// The board's time zone.
     pub time_zone: String,
     /// When the sources, or how they are combined, last changed.
     pub defined_at: DateTime<Utc>,
@@ -213,7 +209,7 @@ pub struct RefreshState {
     pub is_restored: bool,
     /// Failures since the last success.
     pub failures: u32,
-    /// The last of them.
+    /// Time of the last of these failures, if any.
     pub failed_at: Option<DateTime<Utc>>,
 }
 
@@ -231,9 +227,7 @@ pub struct SourceChanges {
 /// Whether a refresh is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// Now.
     Now,
-    /// Not now.
     Later,
     /// If the sources have changed as [`RefreshRule::is_met`] says.
     IfChanged,
@@ -370,7 +364,7 @@ fn refresh_or_manual<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Refre
 /// The snapshot from which a ranking was computed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct CombinedFrom {
-    /// Its time.
+    /// Time of the snapshot.
     pub as_of: DateTime<Utc>,
     /// The state of each source in it.
     pub sources: Vec<SourceState>,
@@ -379,7 +373,6 @@ pub struct CombinedFrom {
 /// State of a source in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SourceState {
-    /// The board.
     pub board: String,
     /// The period's name.
     pub period: String,

@@ -16,7 +16,6 @@ use crate::{Error, Result, model::secret};
 
 const FORMAT: u8 = 1;
 
-/// Bytes of a master key.
 const KEY_BYTES: usize = 32;
 
 /// Bytes of a master key's name.
@@ -72,7 +71,6 @@ impl fmt::Debug for MasterKeys {
 }
 
 impl MasterKeys {
-    /// Encrypts a secret for a purpose.
     pub(crate) fn encrypt(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>> {
         let failed = |_| Error::Internal("a secret could not be encrypted".to_owned());
         let MasterKey { name, key } = &self.0[0];
@@ -117,7 +115,6 @@ impl MasterKeys {
 
 /// A secret as stored: encrypted, or in clear text if no master key was set.
 pub(crate) struct StoredSecret {
-    /// The stored bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) encrypted: bool,
 }

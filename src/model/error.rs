@@ -28,7 +28,7 @@ pub enum Error {
     /// A board, user, period, score transaction or route does not exist.
     #[error("no {} {name:?}{}", .what.words(), .hint.as_deref().map(|h| format!(": {h}")).unwrap_or_default())]
     NotFound {
-        /// The kind of thing.
+        /// The kind of resource.
         what: Resource,
         /// The requested name.
         name: String,
@@ -40,7 +40,7 @@ pub enum Error {
     Conflict {
         /// The public code.
         code: Code,
-        /// The conflict.
+        /// Describes the conflict.
         message: String,
     },
     /// The key is missing or invalid.

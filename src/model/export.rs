@@ -16,7 +16,6 @@ pub(crate) struct ExportedRow {
     pub(crate) user_id: String,
     pub(crate) name: String,
     pub(crate) score: i64,
-    /// Time at which the score was reached.
     #[serde(serialize_with = "to_the_microsecond")]
     pub(crate) reached_at: DateTime<Utc>,
 }

@@ -21,7 +21,6 @@ const LENGTH: std::ops::RangeInclusive<usize> = 16..=128;
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {
-    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -105,7 +105,6 @@ impl Key {
     }
 }
 
-/// Properties of a new key.
 #[derive(Debug, Clone)]
 pub struct NewKey {
     /// Name of the client, 1 to 128 bytes.
@@ -145,7 +144,6 @@ pub(crate) fn short_digest(text: &str) -> String {
     hex(&Sha256::digest(text)[..4])
 }
 
-/// Returns bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.

@@ -56,7 +56,7 @@ impl PeriodSelector {
         }
     }
 
-    /// Returns the segment.
+    /// Returns the segment, if the selector names one.
     #[must_use]
     pub fn segment(&self) -> Option<&Segment> {
         match self {
@@ -247,7 +247,7 @@ fn date(text: &str) -> Option<NaiveDate> {
 /// A period of a board, as answers show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
-    /// Kind.
+    /// Kind of the period.
     pub kind: PeriodKind,
     /// Label, such as `2024-01-15` or `2024-Q1`; `all_time`; or a season's name.
     pub label: String,
@@ -255,7 +255,7 @@ pub struct Period {
     pub starts_at: Option<DateTime<Utc>>,
     /// First instant after the period; absent for `all_time`.
     pub ends_at: Option<DateTime<Utc>>,
-    /// State.
+    /// State of the period.
     pub state: PeriodState,
     /// Segment of the ranking; `None` for the ranking of all players.
     #[serde(default)]
@@ -271,11 +271,8 @@ pub struct Progress {
     pub players: i64,
     /// Position in the total order.
     pub position: Option<i64>,
-    /// Rank.
     pub rank: Option<i64>,
-    /// Score.
     pub score: Option<i64>,
-    /// When the score was reached.
     pub reached_at: Option<DateTime<Utc>>,
     /// Tier, with the tiers of the snapshot.
     pub tier: Option<String>,

@@ -64,7 +64,6 @@ pub const DECIMALS_MAX: usize = 18;
 /// Maximum bytes of the text form of a [`ScoreFormat`].
 pub const SCORE_FORMAT_MAX_BYTES: usize = 64;
 
-/// Maximum bytes of a description.
 pub const DESCRIPTION_MAX_BYTES: usize = 1_000;
 
 /// Maximum bytes of the URL of a picture.

@@ -16,7 +16,6 @@ pub enum State {
     Waiting,
     /// The event was accepted into the ledger.
     Accepted,
-    /// The event was rejected.
     Rejected,
 }
 

@@ -28,7 +28,7 @@ pub enum AnsweredBy {
 /// Common part of all answers about a ranking.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// The period.
+    /// The period that the answer is about.
     pub period: Period,
     /// The state that the answer is exact for. Opaque; equal versions mean equal states.
     pub version: String,
@@ -47,7 +47,6 @@ pub struct Header {
 }
 
 impl Header {
-    /// Returns the header of an empty ranking.
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
         use crate::model::{board::PeriodKind, period::PeriodState};
@@ -118,11 +117,11 @@ pub struct Row {
     pub rank: u64,
     /// The caller's own id of the player.
     pub user_id: String,
-    /// Name.
+    /// Name of the player.
     pub user_name: String,
-    /// URL of a picture.
+    /// URL of the player's picture; `None` without one.
     pub avatar: Option<String>,
-    /// Score.
+    /// Score of the player.
     pub score: i64,
     /// Time at which the score was reached.
     pub reached_at: DateTime<Utc>,
@@ -143,7 +142,6 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// Start of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStart {
     /// This position, from 1.
@@ -155,9 +153,7 @@ pub enum PageStart {
 /// One player's standing, with the players around.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// Period, version, players.
     pub header: Header,
-    /// The player's own row.
     pub player: Row,
     /// 100 × players strictly worse ÷ max(players − 1, 1).
     pub percentile: f64,
@@ -170,9 +166,7 @@ pub struct Standing {
 /// Chosen players, best first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// Period, version, players.
     pub header: Header,
-    /// Their rows, best first.
     pub rows: Vec<Row>,
     /// Rank of each row among the chosen players, from 1. Players with equal ranks share it.
     pub local_ranks: Vec<u64>,
@@ -192,7 +186,6 @@ pub enum LocalStart {
 /// A page of a player and the player's friends, ranked among each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalPage {
-    /// Period, version, players.
     pub header: Header,
     /// How many of them have a score.
     pub local_players: u64,
@@ -204,10 +197,8 @@ pub struct LocalPage {
     pub next: Option<String>,
 }
 
-/// Distribution of scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// Period, version, players.
     pub header: Header,
     /// (percentile, score) at 0, 10, …, 100, worst to best, as `percentile_disc` computes them;
     /// empty without players.
@@ -216,10 +207,8 @@ pub struct Distribution {
     pub histogram: Vec<Bar>,
 }
 
-/// Players of each tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierCounts {
-    /// Period, version, players.
     pub header: Header,
     /// The tiers, best first.
     pub counts: Vec<TierCount>,

@@ -56,7 +56,6 @@ pub enum Ties {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Reading {
-    /// Everyone.
     #[default]
     Public,
     /// Callers with a key for the board.
@@ -70,7 +69,6 @@ pub enum Reading {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum OnViolation {
-    /// The event is refused.
     #[default]
     Refuse,
     /// The event stays in quarantine until an administrator accepts or rejects it.
@@ -85,7 +83,6 @@ pub enum OnViolation {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Buckets {
-    /// All.
     #[default]
     All,
     /// Those of all time. Only rank indexes answer for the others over HTTP.
@@ -153,23 +150,14 @@ pub(crate) const UNLISTED_KINDS: [PeriodKind; 3] = [PeriodKind::Season, PeriodKi
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ArchivedKind {
-    /// Hours.
     Hour,
-    /// Days.
     Day,
-    /// Weeks.
     Week,
-    /// Months.
     Month,
-    /// Quarters.
     Quarter,
-    /// Years.
     Year,
-    /// Seasons.
     Season,
-    /// Snapshots.
     Snapshot,
-    /// Rolling windows.
     Rolling,
 }
 
@@ -234,7 +222,6 @@ impl fmt::Display for WindowLength {
 pub struct BoardSlug(String);
 
 impl BoardSlug {
-    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

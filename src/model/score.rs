@@ -14,7 +14,7 @@ pub(crate) const TIEBREAKS: RangeInclusive<i16> = -2_048..=2_047;
 /// A validated score event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The player.
+    /// Id of the player.
     pub user_id: UserId,
     /// Points earned (`sum`), or the score itself (`best`, `latest`).
     pub points: i64,

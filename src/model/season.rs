@@ -12,7 +12,6 @@ use crate::{
     },
 };
 
-/// A season of a board.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Season {
     /// Name, unique on the board: 1 to 40 lower-case letters, digits, `-` and `_`.
@@ -41,7 +40,6 @@ impl From<Season> for Period {
 /// Start or end of a season: an instant, or the first instant of a date in the board's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
-    /// An instant.
     Instant(DateTime<Utc>),
     /// A date. PostgreSQL computes its first instant.
     Date(NaiveDate),

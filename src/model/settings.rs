@@ -15,7 +15,6 @@ pub struct Settings {
     /// PEM file with the certificate authorities trusted for Redis over TLS; the system's by
     /// default.
     pub redis_ca: Option<PathBuf>,
-    /// Prefix of all keys in Redis.
     pub redis_prefix: String,
     pub read_connections: u32,
     /// Connections for writes. A quarter, at least one, is for writes other than scores.
@@ -34,7 +33,6 @@ pub struct Settings {
     pub maintenance_every: Option<Duration>,
 }
 
-/// A replica that answers reads.
 #[derive(Debug, Clone)]
 pub struct ReplicaSettings {
     pub url: Hidden,

@@ -10,7 +10,6 @@ use crate::{
     model::{json::as_text, key::short_digest, rule::Order},
 };
 
-/// Maximum tiers of a board.
 pub const TIERS_MAX: usize = 20;
 
 /// Maximum characters of a tier's name.
@@ -179,7 +178,6 @@ impl Tiers {
         self.0.iter()
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

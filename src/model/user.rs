@@ -50,15 +50,13 @@ pub(crate) fn check_text(field: &str, text: &str, max_bytes: usize) -> Result<()
     }
 }
 
-/// Public data of a player.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "ids have the same names everywhere")]
 pub struct User {
-    /// The caller's own id.
+    /// The caller's own id of the player.
     pub user_id: String,
-    /// Name shown in lists.
     pub name: String,
-    /// URL of a picture.
+    /// URL of the player's picture; `None` without one.
     pub avatar: Option<String>,
     /// The game's own data about the player.
     pub metadata: Metadata,
@@ -66,7 +64,6 @@ pub struct User {
     pub attributes: BTreeMap<String, String>,
     /// Readers of the profile; `None` for the default of the service.
     pub reading: Option<Reading>,
-    /// Whether the player is banned.
     pub banned: bool,
 }
 

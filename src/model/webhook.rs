@@ -136,10 +136,8 @@ pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<Strin
     Ok(format!("t={unix_seconds},v1={}", hex(&mac.finalize().into_bytes())))
 }
 
-/// The webhook of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// URL of the receiver.
     pub url: String,
     /// Time at which the board got a webhook. Only later messages are sent automatically.
     pub created_at: DateTime<Utc>,

@@ -149,7 +149,6 @@ fn parse_properties(text: &str) -> Result<Vec<(String, String)>> {
     Ok(properties)
 }
 
-/// A consumer of a topic.
 pub(crate) struct KafkaConsumer {
     topic: Topic,
     /// Topic of messages that can never be written.

@@ -26,7 +26,6 @@ const NAME_MAX_BYTES: usize = 64;
 /// A name and its text, as bytes.
 pub(crate) type Field = (Vec<u8>, Vec<u8>);
 
-/// A message from a queue.
 #[derive(Debug)]
 pub(crate) struct Message {
     /// Id of the message in its queue.
@@ -37,7 +36,6 @@ pub(crate) struct Message {
 
 /// Reads messages from a queue as a member of a group.
 pub(crate) trait Consumer {
-    /// Returns the name of the queue.
     fn name(&self) -> &str;
 
     /// Joins the group, at the start and after a failure. All messages that this consumer has

@@ -314,7 +314,6 @@ impl Stream {
 enum Failed {
     /// The server, or the connection to it.
     Answered(RedisError),
-    /// No response came in time.
     Timeout,
 }
 

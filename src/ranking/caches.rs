@@ -78,13 +78,11 @@ impl Default for CountsCache {
 }
 
 impl CountsCache {
-    /// Drops the counts of a ranking.
     pub(crate) fn forget(&self, ranking: RankingRef) {
         self.0.invalidate(&ranking.ranking_id);
     }
 }
 
-/// Recent overviews of boards.
 #[derive(Debug)]
 pub(crate) struct Overviews {
     pub(super) periods: SingleFlightCache<i32, Arc<[Period]>>,
@@ -130,7 +128,6 @@ pub(crate) enum Coverage {
 /// The tiers of the board are a part of the key, because the rendered bodies contain them.
 pub(super) type ListKey = (i32, PeriodSelector, u32, Tiers);
 
-/// The top lists of this process.
 #[derive(Debug)]
 pub(crate) struct TopCache {
     pub(super) frozen: FrozenCache,
@@ -157,7 +154,7 @@ impl TopCache {
     }
 }
 
-/// A frozen top.
+/// The frozen top of a closed period.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Frozen {
     pub(crate) players: u64,
@@ -174,7 +171,6 @@ impl Frozen {
     }
 }
 
-/// The frozen tops of this process.
 #[derive(Debug)]
 pub(crate) struct FrozenCache(pub(super) moka::sync::Cache<CacheKey, Arc<Frozen>>);
 

@@ -37,7 +37,6 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Shards of each table.
     pub const SHARDS: usize = table::SHARDS;
 
     /// Creates an empty directory that uses at most `max_bytes` of memory, and at most 16 GiB.
@@ -69,7 +68,6 @@ impl Directory {
         self.find_external_id(external_id).map(|address| self.arena.record(address).user_id())
     }
 
-    /// Returns the profile of a user.
     #[cfg(test)]
     #[must_use]
     pub fn profile(&self, user_id: u32) -> Option<Profile<'_>> {
@@ -119,7 +117,6 @@ impl Directory {
             .insert(external_id_hash, address, |address| self.key.hash_one(arena.record(address).external_id()));
     }
 
-    /// Forgets a user.
     #[cfg(test)]
     pub fn remove(&mut self, user_id: u32) {
         if let Some(address) = self.find_id(user_id) {
@@ -156,13 +153,11 @@ impl Directory {
         self.bytes() + CHUNK_BYTES > self.max_bytes
     }
 
-    /// Returns the number of users.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_id.len()
     }
 
-    /// Returns whether the directory has no users.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -176,7 +171,6 @@ impl Directory {
         self.arena.chunks.len() * CHUNK_BYTES + self.by_id.bytes + self.by_external_id.bytes
     }
 
-    /// Returns the memory bound in bytes.
     #[cfg(test)]
     pub fn max_bytes(&self) -> usize {
         self.max_bytes

@@ -27,7 +27,6 @@ const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "name", "score", "rea
 /// An export in progress. It holds a snapshot and its own database connection until it is dropped.
 #[derive(Debug)]
 pub struct Export {
-    /// Period, version, players.
     pub header: Header,
     format: FileFormat,
     board_id: i32,
@@ -112,7 +111,6 @@ impl Export {
         Ok(snapshot.metadata(&entries).await?.into_iter().map(Some).collect())
     }
 
-    /// Returns the names of the columns.
     fn columns(&self) -> Vec<&'static str> {
         let mut columns = COLUMNS.to_vec();
         columns.extend((!self.tiers.is_empty()).then_some("tier"));

@@ -21,7 +21,6 @@ use crate::ranking::index::{block::BlockStore, key::RankKey, order::BlockOrder, 
 /// Standing of one player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyPosition {
-    /// The player's key.
     pub key: RankKey,
     /// Position in the total order, from 1.
     pub position: u64,
@@ -63,7 +62,6 @@ pub struct RankIndex<const BLOCK: usize = 256> {
 }
 
 impl RankIndex {
-    /// Creates an empty index.
     #[cfg(test)]
     pub fn new() -> Self {
         Self::default()
@@ -97,7 +95,6 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         self.users.len
     }
 
-    /// Returns whether the index holds no player.
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -60,7 +60,6 @@ const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval between look-ups of the next rolling windows.
 const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The indexes of this instance.
 #[derive(Debug)]
 pub(crate) struct Indexes {
     store: Store,
@@ -394,7 +393,6 @@ impl Indexes {
         }
     }
 
-    /// Returns the indexes of a board.
     fn board(&self, board: i32) -> Arc<BoardIndexes> {
         if let Some(found) = self.boards().get(&board) {
             return Arc::clone(found);

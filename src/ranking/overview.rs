@@ -33,7 +33,6 @@ pub(crate) async fn segments(rankings: &Rankings, board: &Board, period: &Period
     rankings.overviews.segments.read((board.id, period.kind, period.label.clone()), read).await
 }
 
-/// Returns the distribution of a period's scores.
 pub(crate) async fn distribution(
     rankings: &Rankings,
     board: &Board,

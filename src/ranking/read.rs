@@ -275,7 +275,7 @@ pub async fn newcomer(
     .await
 }
 
-/// Returns percentiles and histogram.
+/// Returns the percentiles and the histogram of a period's scores.
 pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
     source::read(rankings, board, selector, false, |source| async move {
         let (state, (percentiles, histogram)) = source.distribution().await?;
@@ -284,7 +284,7 @@ pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodS
     .await
 }
 
-/// Returns the players of each tier.
+/// Returns the number of players in each tier.
 pub(crate) async fn tiers(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<TierCounts> {
     source::read(rankings, board, selector, false, |source| async move {
         let (state, counts) = source.tiers().await?;

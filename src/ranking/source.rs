@@ -363,7 +363,7 @@ impl<'a> RankSource<'a> {
         }
     }
 
-    /// Returns percentiles and histogram.
+    /// Returns the percentiles and the histogram of the scores.
     pub(crate) async fn distribution(&self) -> Result<(State, (Vec<(u8, i64)>, Vec<Bar>))> {
         match &self.origin {
             Origin::Index(view) => view.read(|loaded, revision| {

@@ -49,14 +49,12 @@ const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
 /// A cached top list: its page, the rendered body, and its entity tag.
 #[derive(Debug, Clone)]
 pub struct Top {
-    /// The page.
     pub page: Arc<Page>,
     /// The page as JSON, rendered once by the function given to [`top`].
     pub body: Arc<str>,
     /// Entity tag without quotes: version, size, and the profile revision unless the names are
     /// frozen.
     pub etag: String,
-    /// Whether the period is closed.
     pub is_closed: bool,
     /// Source of the last refill.
     pub answered_by: AnsweredBy,

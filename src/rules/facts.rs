@@ -96,7 +96,6 @@ pub(crate) struct Player {
     pub(crate) entries: BTreeMap<i64, Entry>,
     /// Times of the player's resets on this board. Live events are always later.
     pub(crate) resets: Vec<DateTime<Utc>>,
-    /// The player's segments on the board.
     pub(crate) segments: Segments,
     /// Input of the rules against cheating; empty if [`Rules::need_history`] is false.
     pub(crate) history: History,

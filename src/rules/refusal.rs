@@ -7,7 +7,6 @@ use crate::{Code, Error, model::board::Board};
 /// Window of the rule `events_per_minute`.
 const EVENTS_WINDOW: Duration = Duration::from_mins(1);
 
-/// Reason for refusing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The user does not exist yet. The writer creates it and submits the event again.
@@ -15,7 +14,6 @@ pub(crate) enum Refusal {
     Banned,
     /// The event breaks a rule of its board.
     Broken(Violation),
-    /// The board does not use tiebreaks.
     TiebreakNotUsed,
     /// The tiebreak is not from −2048 to 2047.
     TiebreakOutOfRange,
@@ -63,7 +61,6 @@ impl Violation {
         Self { rule: Rule::PointsOutOfBounds, detail: format!("{points_min} to {points_max}") }
     }
 
-    /// Returns the error for the caller.
     pub(crate) fn error(&self, board: &Board) -> Error {
         let (slug, detail) = (&board.slug, &self.detail);
         match self.rule {
@@ -84,7 +81,6 @@ impl Violation {
 }
 
 impl Refusal {
-    /// Returns the error for the caller.
     pub(crate) fn error(&self, board: &Board) -> Error {
         match self {
             Self::UnknownUser => {

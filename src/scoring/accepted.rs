@@ -26,7 +26,6 @@ struct Counts {
 }
 
 impl AcceptedScores {
-    /// Adds accepted scores of a board.
     pub(crate) fn add(&self, board_id: i32, scores: u64) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.by_board.entry(board_id).or_default() += scores;

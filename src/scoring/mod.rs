@@ -111,7 +111,6 @@ pub async fn submit(
     Ok(answers)
 }
 
-/// Returns the lane of a player.
 pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
     let lane = i32::from(lane_hash(user_id.as_str())).checked_rem(i32::from(board.lanes));
     lane.and_then(|lane| i16::try_from(lane).ok())

@@ -174,7 +174,6 @@ fn by_player<'a>(events: &[&'a Event]) -> (Vec<String>, Vec<Pending<'a>>) {
     (users, pending)
 }
 
-/// Builds the answer to each event.
 fn answers(committed: Committed, decisions: Decisions) -> Result<Written> {
     let Committed { batch, transaction_ids, quarantine_ids } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());

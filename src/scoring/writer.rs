@@ -52,7 +52,6 @@ const NEVER_SHED_REQUESTS: usize = 16;
 
 type Answers = Vec<Result<Answer, Refusal>>;
 
-/// The writers of this instance.
 #[derive(Debug)]
 pub(crate) struct Writers {
     /// Maximum estimated wait of events.

@@ -42,7 +42,6 @@ impl Store {
         Ok((undamaged(boards), next))
     }
 
-    /// Returns the board with this slug.
     pub(crate) async fn board(&self, slug: &BoardSlug) -> Result<Option<Board>> {
         let mut rows = self.stored_boards(Some(slug), BoardFilter::default()).await?;
         rows.pop().map(Board::try_from).transpose()

@@ -27,7 +27,6 @@ pub(crate) struct DuePeriod {
     pub(crate) board: String,
     /// The period's name as a selector.
     pub(crate) period: String,
-    /// Whether it is a segment of a period.
     pub(crate) is_segment: bool,
     pub(crate) ends_at: DateTime<Utc>,
     /// Source of the import that keeps the period open.

@@ -70,7 +70,6 @@ impl Hosts {
         Ok(Self { all: urls.into_iter().map(options).collect::<Result<_>>()?, primary: Mutex::default() })
     }
 
-    /// Returns whether there are several servers.
     pub(super) fn are_several(&self) -> bool {
         self.all.len() > 1
     }

@@ -78,7 +78,6 @@ pub(crate) struct CurrentRanking {
     pub(crate) period_id: i64,
 }
 
-/// A change of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryChange {
     pub(crate) ranking_id: i64,

@@ -83,7 +83,6 @@ impl Store {
         Ok(undamaged(keys))
     }
 
-    /// Returns the key with this id and the digest of its secret.
     pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
         let query = sqlx::query_file!("sql/queries/key_by_id.sql", id);
         let row = self.read_coordinator(query.fetch_optional(&self.readers)).await?;

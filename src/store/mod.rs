@@ -203,7 +203,6 @@ impl Store {
         })
     }
 
-    /// Returns whether the URL names several servers.
     pub(crate) fn names_several_hosts(&self) -> bool {
         self.hosts.are_several()
     }

@@ -26,13 +26,11 @@ impl Store {
         written(query.fetch_one(&self.writers).await).map(drop)
     }
 
-    /// Returns the webhook of a board.
     pub(crate) async fn webhook(&self, board: &str) -> Result<Option<Webhook>> {
         let row = sqlx::query_file_as!(Webhook, "sql/queries/webhook.sql", board).fetch_optional(&self.readers).await?;
         Ok(row)
     }
 
-    /// Removes the webhook of a board.
     pub(crate) async fn remove_webhook(&self, board: &str, by: &Actor) -> Result<()> {
         let query = sqlx::query!("SELECT centile.remove_webhook($1, $2)", board, by.as_str());
         written(query.fetch_one(&self.writers).await).map(drop)

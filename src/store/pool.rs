@@ -77,7 +77,6 @@ pub(super) struct Connector {
     pub(super) runtime: Option<Handle>,
 }
 
-/// A connection of a pool.
 #[derive(Debug)]
 pub(super) struct Connection {
     /// `None` once it is closed. The pool replaces it.

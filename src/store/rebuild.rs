@@ -92,7 +92,8 @@ impl Store {
         written(query.fetch_one(&self.writers).await)
     }
 
-    /// Releases rolling windows of a board that are no longer used. Call it until it returns `false`.
+    /// Releases the unused rolling windows of one board, and returns whether there were any. Call it
+    /// until it returns `false`.
     pub(crate) async fn release_unused_windows(&self) -> Result<bool> {
         let query = sqlx::query_scalar!(r#"SELECT centile_store.release_unused_windows() AS "released!""#);
         written(query.fetch_one(&self.writers).await)

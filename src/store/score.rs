@@ -29,7 +29,6 @@ pub(crate) struct ShownEntry<'a> {
     /// The caller's own id of the player.
     pub(crate) user_id: &'a str,
     pub(crate) score: i64,
-    /// Time at which the score was reached.
     pub(crate) reached_at: DateTime<Utc>,
 }
 

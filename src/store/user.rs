@@ -117,7 +117,6 @@ impl Store {
         written(query.execute(&self.writers).await).map(drop)
     }
 
-    /// Returns the user with this id.
     pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
         let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
         let Some(row) = row else { return Ok(None) };

@@ -49,7 +49,6 @@ pub(crate) enum LineFormat {
     Json,
 }
 
-/// The log of this process.
 #[derive(Debug)]
 struct Log {
     format: Option<LineFormat>,

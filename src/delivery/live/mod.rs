@@ -53,7 +53,6 @@ const MAX_CHOSEN_PER_NETWORK: usize = MAX_CHOSEN / 4;
 /// Retry-After of a refused subscription. Other subscribers leave at any time.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Timeout for the first snapshot.
 const FIRST_SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Renders the parts of a snapshot.
@@ -95,7 +94,6 @@ pub(crate) struct Snapshot {
     pub(crate) players: HashMap<String, Fragment>,
     /// Recent overtakings, oldest first.
     pub(crate) overtakings: VecDeque<Arc<Overtakings>>,
-    /// The last change of period, if any.
     pub(crate) period_change: Option<PeriodChange>,
     /// Start of the last successful poll while PostgreSQL is unavailable; `None` while it answers.
     pub(crate) stale_since: Option<Instant>,
@@ -200,7 +198,6 @@ pub(crate) struct Live {
 #[derive(Debug)]
 struct Feed {
     interests: Mutex<Interests>,
-    /// Notified when the interests change.
     interests_changed: Notify,
     latest: watch::Sender<LatestSnapshot>,
     /// Start and result of the last finished poll.
@@ -280,7 +277,6 @@ fn check_room(opened_by: impl Iterator<Item = Option<IpAddr>> + Clone, network: 
 }
 
 impl Live {
-    /// Creates an empty set of feeds.
     pub(crate) fn new(boards: Arc<Boards>, reads: Arc<Reads>, background: Background) -> Self {
         Self { boards, reads, background, feeds: Mutex::default(), poll_permits: Semaphore::new(MAX_CONCURRENT_POLLS) }
     }

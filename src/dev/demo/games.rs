@@ -44,7 +44,7 @@ pub struct Games {
 /// A game that was played.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Game {
-    /// The board.
+    /// Slug of the board.
     pub board: &'static str,
     /// Name of the player.
     pub name: String,
@@ -152,7 +152,7 @@ impl Games {
         }
     }
 
-    /// Plays one game.
+    /// Plays one game on a random board. Fails if the service refuses the score.
     pub async fn play_one(&mut self) -> Result<Game> {
         let board = if self.random.random_ratio(1, LAPS_EVERY) { LAPS_BOARD } else { MAIN_BOARD };
         let (player, event) = self.event(board);

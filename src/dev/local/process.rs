@@ -135,7 +135,6 @@ impl Process {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Returns whether the process is running.
     pub(crate) fn runs(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }

@@ -62,13 +62,13 @@ impl LocalRedis {
         Ok(server)
     }
 
-    /// Returns its folder.
+    /// Returns the folder of the server's files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Returns its URL.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)

@@ -140,7 +140,7 @@ fn is_json(request: &HttpRequest) -> bool {
     })
 }
 
-/// Reads the body as a `T`.
+/// Reads the body, which must be a JSON object, as a `T`.
 pub(crate) async fn json<T: DeserializeOwned>(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<T> {
     object(&text(api, request, payload).await?)
 }
@@ -165,7 +165,8 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     parse(text)
 }
 
-/// Parses the JSON `text`.
+/// Parses a JSON text. Returns [`Error::Malformed`] for invalid JSON and [`Error::Invalid`] for an
+/// invalid value, which it names.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let parsed = serde_path_to_error::deserialize(&mut deserializer)

@@ -145,7 +145,6 @@ struct BatchBody<'a> {
     events: Vec<&'a RawValue>,
 }
 
-/// Parses the event in the JSON `text`.
 pub(crate) fn parse_event(text: &str) -> Result<Event> {
     body::object::<EventRequest>(text)?.checked()
 }

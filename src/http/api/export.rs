@@ -161,7 +161,6 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
     Ok(response.streaming(stream::try_unfold(download, Download::next)))
 }
 
-/// A download in progress.
 struct Download {
     export: Export,
     deadline: Instant,

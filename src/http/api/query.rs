@@ -126,7 +126,6 @@ pub(crate) struct ListQuery {
 }
 
 impl ListQuery {
-    /// Parses the query string of `request`.
     pub(crate) fn parse(request: &HttpRequest) -> Result<Self> {
         parse(request)
     }
@@ -176,7 +175,6 @@ pub(crate) struct RankingQuery {
 }
 
 impl RankingQuery {
-    /// Parses the query string of `request`.
     pub(crate) fn selector(request: &HttpRequest) -> Result<PeriodSelector> {
         let Self { period, segment } = parse(request)?;
         selector_in(period.as_deref(), segment.as_deref())
@@ -198,7 +196,6 @@ pub(crate) fn selector_in(text: Option<&str>, segment: Option<&str>) -> Result<P
     segment.map_or_else(|| Ok(whole.clone()), |segment| Ok(whole.clone().in_segment(segment.parse()?)))
 }
 
-/// Parses the tag that selects boards.
 pub(crate) fn tag(text: Option<&str>) -> Result<Option<Tag>> {
     text.map(str::parse).transpose()
 }

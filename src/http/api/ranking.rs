@@ -77,7 +77,6 @@ impl<'a> CombinedFromResponse<'a> {
 }
 
 impl<'a> RankingResponse<'a> {
-    /// Describes the ranking of `header`.
     pub(crate) fn new(board: &'a Board, header: &'a Header) -> Self {
         Self {
             board: board.slug.as_str(),
@@ -167,7 +166,6 @@ impl<'a> RowResponse<'a> {
         }
     }
 
-    /// Adds the text of the score.
     pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
         self.score_text = Some(format.plain(self.score));
     }
@@ -235,7 +233,6 @@ impl<'a> PageResponse<'a> {
         }
     }
 
-    /// Builds the response for friends.
     pub(crate) fn of_friends(board: &'a Board, page: &'a LocalPage) -> Self {
         let (rows, tiering) = (page.local_ranks.iter().zip(&page.rows), page.header.tiering(board));
         Self {
@@ -253,7 +250,6 @@ impl<'a> PageResponse<'a> {
         self.data.iter_mut().for_each(|row| row.row.add_move(before));
     }
 
-    /// Adds the texts of the scores.
     pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
         self.data.iter_mut().for_each(|row| row.row.add_text(format));
     }

@@ -56,7 +56,6 @@ impl Asset {
         }
     }
 
-    /// Returns the path of the file.
     pub(crate) fn path(&self) -> String {
         format!("/assets/{}", self.name)
     }

@@ -54,7 +54,6 @@ pub(crate) struct BoardPage<'a> {
 }
 
 impl BoardPage<'_> {
-    /// Returns the selected player's standing.
     fn standing(&self) -> Option<&Standing> {
         match &self.player {
             Some(PlayerShown::Standing(standing, _)) => Some(standing),

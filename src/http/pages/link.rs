@@ -56,7 +56,6 @@ impl Link {
         Self { segment: segment.map(ToOwned::to_owned), from: 1, ..self.clone() }
     }
 
-    /// Returns this link with another player, or with none.
     pub(crate) fn player(&self, player: Option<&str>) -> Self {
         Self { player: player.map(ToOwned::to_owned), ..self.clone() }
     }
@@ -66,20 +65,17 @@ impl Link {
         Self { among, from: 1, ..self.clone() }
     }
 
-    /// Returns this link with another friend.
     pub(crate) fn with_friend(&self, friend: &str) -> Self {
         let mut link = self.without_friend(friend);
         link.friends.push(friend.to_owned());
         link
     }
 
-    /// Returns this link without a friend.
     pub(crate) fn without_friend(&self, friend: &str) -> Self {
         let friends = self.friends.iter().filter(|other| *other != friend).cloned().collect();
         Self { friends, ..self.clone() }
     }
 
-    /// Returns the path of the page.
     pub(crate) fn path(&self) -> String {
         format!("/boards/{}", self.board)
     }

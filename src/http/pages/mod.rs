@@ -64,7 +64,6 @@ impl Rows {
     }
 }
 
-/// A ranking on a page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankingView<'a> {
     pub(crate) board: &'a Board,
@@ -73,7 +72,6 @@ pub(crate) struct RankingView<'a> {
     pub(crate) selector: &'a PeriodSelector,
     pub(crate) limit: u32,
     pub(crate) rows: &'a Rows,
-    /// Origins from which avatars load.
     pub(crate) avatar_origins: &'a [Origin],
 }
 

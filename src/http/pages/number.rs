@@ -99,7 +99,6 @@ pub(crate) fn age(seconds: f64) -> String {
     }
 }
 
-/// Returns the title of a period.
 pub(crate) fn period_title(period: &Period) -> String {
     let parse_date = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     let date = || parse_date(&period.label);

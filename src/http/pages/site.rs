@@ -85,7 +85,6 @@ pub(crate) fn assets() -> [Endpoint; 1] {
     [Endpoint::new("/assets/{file}").get(asset)]
 }
 
-/// Options of a board's page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BoardQuery {
@@ -101,7 +100,6 @@ struct BoardQuery {
     friends: Vec<String>,
 }
 
-/// Options of the home page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HomeQuery {

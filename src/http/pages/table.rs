@@ -33,7 +33,6 @@ pub(crate) struct Before {
 pub(crate) struct RowStyle<'a> {
     pub(crate) format: &'a ScoreFormat,
     pub(crate) tiering: Tiering<'a>,
-    /// Origins from which avatars load.
     pub(crate) avatar_origins: &'a [Origin],
 }
 

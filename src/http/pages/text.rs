@@ -34,7 +34,6 @@ pub(crate) fn made(request: &HttpRequest, mut response: HttpResponseBuilder, tex
     }
 }
 
-/// Responds with a file.
 pub(crate) fn file(request: &HttpRequest, mut response: HttpResponseBuilder, asset: &'static Asset) -> HttpResponse {
     if is_known(request, &mut response, asset.digest.clone()) {
         return response.finish();

@@ -18,18 +18,15 @@ const TARGET: &str = "centile::request";
 /// Duration from which a request is slow.
 const SLOW: Duration = Duration::from_millis(100);
 
-/// Requests that are logged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum LogRequests {
-    /// All requests.
     #[default]
     All,
     /// Requests with a status of 400 or above.
     Errors,
     /// Requests that take 100 ms or longer, and those with a status of 400 or above.
     Slow,
-    /// None.
     Off,
 }
 
@@ -59,7 +56,6 @@ pub(super) struct Line<'a> {
     pub(super) duration_ms: f64,
 }
 
-/// A line in JSON.
 #[derive(Serialize)]
 struct Json<'a> {
     timestamp: &'a str,

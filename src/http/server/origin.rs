@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// An origin that a setting allows: to read responses, to frame boards, or to serve avatars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Every origin.
+    /// Every origin, written as `*`.
     Any,
     /// One origin, as browsers write it.
     One(String),

@@ -70,7 +70,6 @@ enum CountedAddress {
 
 type Limiter<K> = DefaultKeyedRateLimiter<K, StateInformationMiddleware>;
 
-/// The rate limits of this instance.
 #[derive(Debug)]
 pub(crate) struct Rates {
     keys: Option<Limiter<String>>,
@@ -80,7 +79,6 @@ pub(crate) struct Rates {
     clock: DefaultClock,
 }
 
-/// The remaining allowance of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) limit: u32,
@@ -118,7 +116,7 @@ impl Rates {
         self.charge(Payer::Address(address), NonZero::<u32>::MIN)
     }
 
-    /// Counts `requests` for `payer`.
+    /// Counts `requests` for `payer`. Returns `None` if the payer has no limit.
     pub(crate) fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Counted> {
         let allowance = match &payer {
             Payer::Key(id) => self.count(self.keys.as_ref()?, id, requests),

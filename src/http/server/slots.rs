@@ -101,7 +101,6 @@ const OPEN_SLOTS: usize = 4;
 const SLOTS_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
 const KEYED_SLOTS: usize = 2;
 
-/// Slots for downloads.
 #[derive(Debug)]
 pub(crate) struct DownloadSlots {
     open: Arc<Slots>,

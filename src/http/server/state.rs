@@ -36,7 +36,6 @@ pub struct Settings {
     pub address_subscribers: Option<NonZero<usize>>,
     /// Time without a message after which a subscriber gets a heartbeat.
     pub heartbeat: Duration,
-    /// Whether avatars may have http URLs.
     pub allows_http_avatars: bool,
     /// Readers of the profiles that do not say.
     pub profiles: Reading,

@@ -153,12 +153,10 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Whether the connection uses TLS.
     pub(crate) fn is_encrypted(&self) -> bool {
         !matches!(self, Self::Clear(_))
     }
 
-    /// The stream of a new connection.
     pub(crate) fn new(stream: TcpStream, acceptor: Option<&TlsAcceptor>) -> Self {
         match acceptor {
             None => Self::Clear(stream),

@@ -37,7 +37,6 @@ const BOARDS_MAX: usize = 100;
 /// Longest value of [`VERSION`]. Proxies refuse responses with much longer headers.
 const VERSION_MAX_BYTES: usize = 2_048;
 
-/// The boards that a request has written to.
 struct WrittenBoards(Vec<i32>);
 
 /// The lag of the replica that a request reads from.

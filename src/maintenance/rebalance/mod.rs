@@ -27,7 +27,6 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moves {
     pub boundaries_moved: u64,
-    /// Rows moved with them.
     pub rows_moved: u64,
     /// Empty buckets moved to a new place.
     pub buckets_repositioned: u64,
@@ -57,10 +56,8 @@ const STEPS_PER_TURN: u32 = 50;
 /// Maximum pause after a step. A step that took longer spent the rest waiting for the bucket lock.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// Rebalances the rankings of an instance.
 #[derive(Debug)]
 pub(crate) struct Rebalancer {
-    /// Scores that this instance has accepted.
     pub(crate) accepted: Arc<AcceptedScores>,
     /// Progress of each ranking at the timer's last run.
     left: Mutex<HashMap<i64, Progress>>,
@@ -77,7 +74,6 @@ struct Progress {
 }
 
 impl Rebalancer {
-    /// Creates a rebalancer without progress.
     pub(crate) fn new(accepted: Arc<AcceptedScores>) -> Self {
         Self { accepted, left: Mutex::default() }
     }
@@ -171,7 +167,6 @@ async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Move
     all
 }
 
-/// Rebalances a board's current rankings.
 pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Moves> {
     let mut all = Moves::default();
     for ranking_id in store.rankings_of(board_id).await? {

@@ -24,7 +24,6 @@ const NO_AVATAR: u16 = u16::MAX;
 /// Longest external id and longest name, in bytes.
 const MAX_TEXT_BYTES: u8 = 128;
 
-/// Longest avatar, in bytes.
 const MAX_AVATAR_BYTES: usize = 1024;
 
 /// The public data of one user.

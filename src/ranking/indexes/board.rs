@@ -31,7 +31,6 @@ const MAX_SQL_READS: usize = 4;
 /// Delay between a failed or refused load and the next attempt. SQL answers until then.
 const RETRY_DELAY: Duration = Duration::from_mins(1);
 
-/// The indexes of a board.
 #[derive(Debug)]
 pub(super) struct BoardIndexes {
     pub(super) board: i32,

@@ -85,7 +85,6 @@ impl Indexes {
         Ok(())
     }
 
-    /// Returns whether an index is being loaded.
     pub(crate) fn is_loading(&self) -> bool {
         self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, Slot::Loading)))
     }

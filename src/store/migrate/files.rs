@@ -19,7 +19,7 @@ pub(super) type File = (Cow<'static, str>, Cow<'static, str>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Server {
-    /// A server without others.
+    /// A server outside a cluster.
     Single,
     /// The server of a cluster that has everything but lanes.
     Coordinator,

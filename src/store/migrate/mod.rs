@@ -85,7 +85,7 @@ const POOLER_TEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Reads in that test that must come from the same session.
 const POOLER_TEST_READS: u32 = 5;
 
-/// Result of a run.
+/// Result of a run of the migrations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Names of the migrations that were applied, in order.

@@ -38,7 +38,6 @@ pub(crate) struct EventWriter {
     is_stale: bool,
     /// Times of the last events, oldest first.
     sent_at: VecDeque<Instant>,
-    /// Earliest time of the next event.
     next_at: Option<Instant>,
 }
 
@@ -95,7 +94,6 @@ impl EventWriter {
         Ok(Next::Events(events.into_bytes()))
     }
 
-    /// Returns the earliest time of the next event.
     pub(crate) fn next_at(&self) -> Option<Instant> {
         self.next_at
     }
@@ -134,7 +132,6 @@ impl EventWriter {
         format!("{}.{}", view.tag, self.interest)
     }
 
-    /// Writes the first events of a connection.
     fn first_events(&self, view: &Snapshot, interest: &Interest, events: &mut Events) {
         events.text = format!("retry: {}\n", rand::rng().random_range(RETRY_MS));
         let id = self.id(view);
@@ -275,7 +272,6 @@ impl Events {
     }
 }
 
-/// Formats one event.
 fn event(kind: &str, id: Option<&str>, data: std::fmt::Arguments<'_>) -> String {
     let mut text = format!("event: {kind}\ndata: {data}\n");
     if let Some(id) = id {

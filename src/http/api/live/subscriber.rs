@@ -34,7 +34,7 @@ use crate::{
 /// seconds old.
 const KEY_CHECKED_EVERY: Duration = Duration::from_millis(500);
 
-/// Timeout of such a check.
+/// Timeout of a check of the subscriber's key.
 const KEY_CHECKED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Time between two events of an instance with many subscribers: 8,000 a second leave time for
@@ -49,7 +49,6 @@ pub(crate) struct Subscriber {
     /// The connection, marked as an event stream once the head of the response is written.
     activity: Option<Rc<Activity>>,
     streaming: Option<Streaming>,
-    /// The `Authorization` header.
     authorization: Option<String>,
     /// Whether the board requires a key.
     reading: Reading,

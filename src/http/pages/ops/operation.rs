@@ -42,7 +42,7 @@ pub(crate) struct Operation {
     pub(crate) minutes: Vec<Minute>,
 }
 
-/// Data from views.
+/// The part of the page that comes from SQL views.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) boards: Vec<Board>,

@@ -461,7 +461,6 @@ fn instance(status: &InstanceStatus) -> Markup {
     }
 }
 
-/// The servers of a cluster.
 fn servers(servers: &[Server]) -> Markup {
     let row = |server: &Server| {
         let [address, state, lanes, size, lag, groups] = server.cells();
