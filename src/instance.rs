@@ -73,6 +73,7 @@ impl Instance {
     ///
     /// Connects to PostgreSQL and Redis on first use.
     pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
+        // Find the server that accepts writes, and the servers that have the lanes.
         let store = Store::new(settings)?;
         store.find_primary().await;
         let owners = store.find_owners().await;
@@ -86,6 +87,7 @@ impl Instance {
             let (memory, timeout) = (settings.index_memory, settings.pool_wait);
             Arc::new(Rankings::new(read, store.clone(), cache.clone(), memory, timeout, &background))
         };
+        // Reads go to the replica while it is close enough to the primary.
         let replica = settings.replica.as_ref().map(|ReplicaSettings { url, max_lag }| {
             let on_replica = Settings { database_url: url.clone(), ..settings.clone() };
             let store = Store::new(&on_replica).map_err(|error| error.in_field("read_url"))?;
@@ -99,6 +101,7 @@ impl Instance {
             Some((replica, max_lag)) => Reads::with_replica(Arc::clone(&rankings), replica, max_lag, &background),
             None => Reads::primary(Arc::clone(&rankings)),
         });
+        // Start the writers, and the task that applies their batches.
         let accepted = settings.maintenance_every.map(|_| Arc::<AcceptedScores>::default());
         background.spawn(applier::run(store.clone()));
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
@@ -108,10 +111,12 @@ impl Instance {
             idle.end_idle(Instant::now());
             connected.stores().for_each(Store::close_idle);
         });
+        // Follow failovers, and moves of lanes between the servers of a cluster.
         background.spawn(store.clone().follow_primary());
         if owners.is_err() || store.is_cluster() {
             background.spawn(store.clone().follow_lanes());
         }
+        // Update the metrics, and the minutes that the operator's page shows.
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
         let used = Arc::clone(&reads);
         background.repeat(recent::EVERY, move || recent::end_minute(used.current().indexes.used_bytes()));

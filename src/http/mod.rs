@@ -231,6 +231,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         // after a third of them is sent. A slow client needs longer for that than its timeout.
         socket.set_tcp_notsent_lowat(UNSENT_MAX_BYTES).map_err(failed)?;
     }
+    // Timeouts and limits of each connection.
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
     let worker_connections = settings.connections.div_ceil(workers);
     let allowed = Allowed {
@@ -238,6 +239,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         idle: KEEP_ALIVE,
         unread_bytes: settings.body_limit_bytes.saturating_add(HEAD_MAX_BYTES),
     };
+    // Rate limits and certificate. Both need regular upkeep.
     let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate));
     let counted = Arc::clone(&rates);
     instance.background.repeat(rate::FORGOTTEN_EVERY, move || counted.forget());
@@ -245,6 +247,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     if let Some(certificate) = settings.certificate.clone() {
         instance.background.repeat(tls::RENEWED_EVERY, move || certificate.renew());
     }
+    // Limits that all workers share.
     let bodies = BodyMemory::new(settings.bodies_limit_bytes);
     let open_bodies = BodyMemory::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
     let files = DownloadSlots::new();
@@ -253,6 +256,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
     let builder = builder.max_concurrent_connections(worker_connections);
+    // Event streams and waiting readers end as soon as the server begins to stop.
     let stopping = builder.graceful_shutdown_signal();
     let (stop, ended) = (stopping.clone(), ending.clone());
     instance.background.spawn(async move {

@@ -109,6 +109,7 @@ impl<C: Consumer> Work<'_, '_, C> {
     async fn write_board(&mut self, slug: &BoardSlug, mut waiting: Vec<(Message, Event)>) -> Result<bool> {
         let Consuming { boards, writers, rankings, .. } = self.consuming;
         loop {
+            // Submit all events that are not written yet.
             let events: Vec<Event> = waiting.iter().map(|(_, event)| event.clone()).collect();
             let count = events.len();
             let submitted = async {
@@ -116,6 +117,7 @@ impl<C: Consumer> Work<'_, '_, C> {
                 scoring::submit(writers, rankings, &board, events, false).await
             };
             let answers = submitted.await.unwrap_or_else(|error| vec![Err(error); count]);
+            // Count written events, reject faulty ones, and keep those that can be written later.
             let mut pause = None;
             let mut later = Vec::new();
             for ((message, event), answer) in waiting.into_iter().zip(answers) {

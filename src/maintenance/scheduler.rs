@@ -112,6 +112,7 @@ impl Scheduler {
             .await
             .map(drop)
         });
+        // Rebalancing also starts early, after many accepted scores.
         let this = Arc::clone(self);
         background.spawn(async move {
             let mut ticks = ticks(every);

@@ -159,9 +159,11 @@ async fn close(
     period: &str,
 ) -> Result<Outcome> {
     let begin = Instant::now();
+    // Take the cut-off. An import of the board must end first.
     let Some(cut_off_at) = closer.cut_off(period_id).await? else {
         return waiting_import(store, period_id, board, period).await;
     };
+    // Build the archive from the ledger, and compare the live ranking with it.
     let checked = match closer.build(period_id).await {
         Ok(()) => closer.compare(period_id).await,
         Err(error) => Err(error),
@@ -174,6 +176,7 @@ async fn close(
         }
         Err(error) => return Err(error),
     };
+    // Close the period. From here on, the archive answers.
     if !closer.finish(period_id, cut_off_at).await? {
         return waiting_import(store, period_id, board, period).await;
     }

@@ -218,6 +218,7 @@ impl Indexes {
         ranking: RankingRef,
         is_shared: bool,
     ) -> Result<Access> {
+        // While the index loads, SQL answers, unless the index is ready first.
         let board = match self.kept(slug, resolved, ranking) {
             Kept::Ready(board) => board,
             Kept::Loading(board) => {
@@ -240,6 +241,7 @@ impl Indexes {
             Kept::Refused if ranking.has_bucket_rows => return Ok(Access::Sql(None)),
             Kept::Refused => return Err(self.no_index(resolved, ranking).await),
         };
+        // Request a round, which brings the index to the current state of the database.
         let mut answer = self.request_round(&board);
         let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
             round
@@ -251,6 +253,7 @@ impl Indexes {
                 sql = self.applied_sql(&board, resolved, ranking, is_shared) => return sql,
             }
         };
+        // Without a round, SQL answers if the ranking has bucket rows.
         let end = match round {
             Some(Ok(end)) => end,
             Some(Err(error)) if !ranking.has_bucket_rows => return Err(error),

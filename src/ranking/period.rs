@@ -171,10 +171,12 @@ fn keep_resolved(
         });
     };
     let resolved = Arc::new(resolved);
+    // Only a period with players is cached.
     if let Some(source) = resolved.source {
         rankings.periods.keep((board.id, selector.clone()), Arc::clone(&resolved), source);
         return Ok(Resolved::Players(resolved, source));
     }
+    // Other periods have no archive any more, are not ready, or are empty.
     if resolved.period.state == PeriodState::Closed && !resolved.has_archive {
         return Err(Error::NotFound {
             what: Resource::Period,

@@ -170,6 +170,7 @@ async fn standings_in_indexes(
     resolved: &[Result<Resolved>],
     user_id: &UserId,
 ) -> Result<Vec<Option<Result<Option<Standing>>>>> {
+    // Run a round of the boards whose period is open.
     let wanted: Vec<Option<Wanted<'_>>> = boards
         .iter()
         .zip(resolved)
@@ -184,6 +185,7 @@ async fn standings_in_indexes(
     let nothing = || boards.iter().map(|_| None).collect();
     // All views are of one round, so they share the epoch of the directory.
     let Some(view) = views.iter().flatten().next() else { return Ok(nothing()) };
+    // Look up the player once for all boards.
     let found = async {
         let Some(user) = view.find(&[user_id.to_string()]).await?.pop().flatten() else { return Ok(None) };
         let profile = view.profiles(&[user]).await?.pop();
@@ -197,6 +199,7 @@ async fn standings_in_indexes(
         Err(Error::Replaced) => return Ok(nothing()),
         Err(error) => return Err(error),
     };
+    // Find the player in each index.
     let standing = |(board, (resolved, view)): (&Board, (&Result<Resolved>, &Option<IndexView>))| {
         let (Ok(Resolved::Players(resolved, _)), Some(view)) = (resolved, view) else { return None };
         let source = RankSource::of_index(rankings, board, Arc::clone(resolved), view.clone());

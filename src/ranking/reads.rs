@@ -182,6 +182,7 @@ impl Replica {
         if is_used == was_used {
             return;
         }
+        // Switch the reads. Only the server that answers them keeps indexes.
         let (next, last) = if is_used { (&*self.rankings, primary) } else { (primary, &*self.rankings) };
         next.indexes.resume();
         self.is_used.store(is_used, Ordering::Relaxed);

@@ -98,6 +98,7 @@ fn standing_of(
             resolved.period.full_name()
         ))
     };
+    // Count the players above, from the bucket counts and the rows of the player's own bucket.
     let above = Above::of(&found, counts).ok_or_else(inconsistent)?;
     let position = above.own + 1;
     let own = Row {
@@ -110,6 +111,7 @@ fn standing_of(
         reached_at,
         metadata: None,
     };
+    // Derive the neighbours' positions and ranks from the player's.
     let mut rows = vec![own.clone()];
     for near in found.neighbours {
         let at = |step: i64| position.checked_add_signed(step);

@@ -237,6 +237,7 @@ impl<'a> Batch<'a> {
             if player.resets.iter().any(is_before_reset) {
                 continue;
             }
+            // Maintenance will compute this player's standing in the window.
             if period.filled_to.is_some_and(|last| player.id > Some(last)) {
                 self.unfilled.insert(index);
                 continue;
@@ -246,6 +247,7 @@ impl<'a> Batch<'a> {
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
             after.push((entry, now));
             rankings.push(((ranking_id, index), period.id));
+            // The event also counts in the player's segments.
             for segment in player.segments.until(period.ends_at) {
                 match period.segments.get(segment) {
                     Some(ranking) => rankings.push(((ranking.ok_or(Refusal::PeriodClosed)?, index), period.id)),
@@ -262,9 +264,11 @@ impl<'a> Batch<'a> {
                 });
             }
         }
+        // A period of some kind is missing: the batch starts again when it is open.
         if kinds < rules.periods.len() {
             self.missing.push(at);
         }
+        // No period has refused the event, so it counts in all of them.
         self.entries.extend(after);
         self.rankings.extend(rankings);
         self.missing_segments.extend(missing_segments);

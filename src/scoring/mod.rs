@@ -64,6 +64,7 @@ pub async fn submit(
         return Err(Error::conflict(Code::BoardCombined, message));
     }
     writers.check(board).inspect_err(count_refused)?;
+    // Group the events by lane.
     let mut answers: Vec<Option<Result<_>>> = events.iter().map(|_| None).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (index, event) in events.into_iter().enumerate() {

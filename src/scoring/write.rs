@@ -80,6 +80,7 @@ impl Lane {
         let mut cached = self.cached.take();
         for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
+            // Read the state of the lane. An uncontended writer reuses that of its last batch.
             let next = match cached.take().filter(|_| source == EventSource::Live && !holds_lock) {
                 Some(cached) => session.next_batch(cached, &users, &pending).await?,
                 None => None,
@@ -88,6 +89,8 @@ impl Lane {
                 Some(next) => next,
                 None => session.begin_batch(source, &users, &pending).await?,
             };
+            // The bucket rows are too far behind. An import applies the batches first; live events
+            // are refused.
             if begun.unapplied_seconds > MAX_UNAPPLIED_SECONDS {
                 session.end(false).await?;
                 if source == EventSource::Live {
@@ -100,6 +103,7 @@ impl Lane {
             if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
             }
+            // Decide on the events. If a period or segment is missing, open it and start again.
             let decisions = match decide(&begun.facts, source, &pending) {
                 Ok(decisions) => decisions,
                 Err(missing) => {
@@ -112,12 +116,14 @@ impl Lane {
                     continue;
                 }
             };
+            // Create the players who are new, and start again.
             let newcomers = newcomers(&users, &pending, &decisions);
             if source == EventSource::Live && !newcomers.is_empty() {
                 session.end(false).await?;
                 store.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
                 continue;
             }
+            // Write the batch, unless no event leaves a row.
             let committed = if decisions.events.iter().any(writes) {
                 match session.commit_batch(source, &begun, &pending, &decisions).await? {
                     Outcome::Written(committed) => committed,
@@ -136,6 +142,7 @@ impl Lane {
                 Committed { batch: begun.batch(), transaction_ids: Vec::new(), quarantine_ids: Vec::new() }
             };
             session.end(true).await?;
+            // Remember what the next batch needs.
             self.is_contended = self.last_batch.is_some_and(|last| last != begun.batch());
             self.last_batch = Some(committed.batch);
             self.cached = Some(begun.after(committed.batch));

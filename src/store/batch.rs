@@ -154,6 +154,7 @@ impl BatchSession {
         events: &[Pending<'_>],
     ) -> Result<Begun> {
         let read_at = Instant::now();
+        // Read everything in one statement. Events with ids may be in the ledger already.
         let with_id = |pending: &Pending| Some((place(pending.player), pending.event.id.clone()?));
         let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let (event_users, times) = (source == EventSource::Import).then(|| players_and_times(events)).unzip();
@@ -184,6 +185,7 @@ impl BatchSession {
             gain_max: row.gain_max.0,
             on_violation: row.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
         };
+        // Periods, with their segments.
         let mut periods = periods(
             row.period_ids.unwrap_or_default(),
             &row.period_kinds.unwrap_or_default(),
@@ -195,6 +197,7 @@ impl BatchSession {
         )?;
         let segments = pairs(pairs(row.segment_periods, row.segment_names)?, row.segment_rankings)?;
         put_segments(&mut periods, segments);
+        // Players, with their standings, segments and resets.
         let live_periods = row.live_periods.into_iter().collect();
         let mut players = players(row.players, users, &live_periods)?;
         let members = pairs(row.member_users, row.member_segments)?;
@@ -204,6 +207,7 @@ impl BatchSession {
             players[index(user, users.len())?].resets.push(at);
         }
         let at = row.at.ok_or_else(lanes_changed)?;
+        // Events with known ids, with their stored answers.
         let mut known = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
         let (known_quarantined, known_standings) =
@@ -357,7 +361,9 @@ impl BatchSession {
                 return Err(Error::outcome_unknown());
             }
             Err(sqlx::Error::Database(error)) => match error.code().as_deref() {
+                // A serialization failure or a deadlock: the batch starts again.
                 Some("40001" | "40P01") => return Ok(Outcome::Stale),
+                // The ledger has no partition for the row.
                 Some("23514") if error.constraint().is_none() => return Ok(Outcome::MissingMonth),
                 _ => return written(Err(sqlx::Error::Database(error))),
             },

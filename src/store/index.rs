@@ -272,6 +272,7 @@ impl Store {
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut connection)
             .await?;
+        // Only one instance at a time loads a large ranking.
         if players.unsigned_abs() >= alone_from {
             let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_index_lock() AS "is_ours!""#)
                 .fetch_one(&mut connection)
@@ -280,6 +281,7 @@ impl Store {
                 return Ok(None);
             }
         }
+        // Begin the snapshot, and read the state of the board in it.
         connection.execute(BEGIN_LOAD).await?;
         if !ranking.has_bucket_rows {
             connection.execute(SORT_LOAD).await?;
@@ -290,6 +292,7 @@ impl Store {
         let Some(state) = state.filter(|state| !state.rankings.is_empty()) else {
             return Ok(None);
         };
+        // Read which batches the bucket rows contain.
         let bucket_rows = sqlx::query!(
             r#"SELECT centile_store.player_count(g.id) AS "players!", g.damaged_at IS NOT NULL AS "are_damaged!",
                       CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE $2 END AS "batches!"

@@ -142,10 +142,12 @@ async fn poll(
     // The semaphore is never closed.
     let _turn = live.poll_permits.acquire().await;
     telemetry::count_live_read();
+    // The board may have changed since the last poll, or another board may have its slug now.
     *board = boards::find(&live.boards, &board.slug).await?;
     if board.id != *board_id {
         return Err(Error::not_found(Resource::Board, board.slug.to_string()));
     }
+    // Read the ranking. Publish nothing if neither its state nor the interests have changed.
     let rankings = live.reads.current();
     let mut read = read::read(rankings, board, selector, interests, shown.as_ref()).await?;
     if let Some(read) = read.as_mut().filter(|_| *has_metadata) {
@@ -159,6 +161,7 @@ async fn poll(
     if is_as_before {
         return Ok(());
     }
+    // Compose the snapshot from this state and the one before it.
     let (before, now) = match read {
         Some(read) => (shown.replace(read), shown.as_ref()),
         None => (None, shown.as_ref()),
@@ -196,6 +199,7 @@ fn compose(
     rendering: &Rendering,
 ) -> Result<Snapshot> {
     let number = last.map_or(1, |last| last.number + 1);
+    // Find out whether the period has ended. The next period reuses no fragments.
     let change = before.and_then(|before| period_change(&before.header, &now.header));
     let change = change.map(|(ended, next)| PeriodChange { at: number, ended, next });
     let is_other_period = change.as_ref().is_some_and(|change| change.next.is_some());
@@ -203,6 +207,7 @@ fn compose(
         let old = old.filter(|old| !is_other_period && old.text.as_deref() == text.as_deref());
         old.cloned().unwrap_or_else(|| Fragment { text: text.map(Arc::from), since: number })
     };
+    // Render a top of each requested length, and each chosen player.
     let mut tops = BTreeMap::new();
     for &limit in interests.limits.keys() {
         let rows = now.rows.get(..limit as usize).unwrap_or(&now.rows);
@@ -224,6 +229,7 @@ fn compose(
     let is_kept = goes_on && before.is_none_or(|before| before.revision == now.revision);
     let mut overtakings = last.filter(|_| is_kept).map_or_else(VecDeque::new, |last| last.overtakings.clone());
     overtakings.retain(|some| some.at + OVERTAKINGS_KEPT_FOR > number);
+    // Add the overtakings since the state before.
     let passed = before.filter(|_| goes_on).map(|before| overtaken::overtakings(before, now));
     if let Some(passed) = passed.filter(|passed| !passed.is_empty()) {
         let rendered = passed.iter().map(|one| {

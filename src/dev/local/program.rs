@@ -17,6 +17,7 @@ const POSTGRES_MIN: u32 = 15;
 /// Searches `PATH`, the folder that `pg_config` names, and the usual folders of distributions
 /// outside `PATH`.
 pub(crate) fn postgres(only: Option<u32>) -> Result<(PathBuf, u32)> {
+    // Collect the folders that may contain the programs.
     let mut folders = search_path();
     if let Some(text) = output(Path::new("pg_config"), "--bindir") {
         folders.push(PathBuf::from(text));
@@ -36,6 +37,7 @@ pub(crate) fn postgres(only: Option<u32>) -> Result<(PathBuf, u32)> {
         });
         folders.extend(versions.map(|path| path.join(bin)));
     }
+    // Choose the newest version among them, or version `only`.
     let mut found: Option<(PathBuf, u32)> = None;
     for folder in folders {
         // Some distributions link only a few programs into PATH; the others are next to the link's

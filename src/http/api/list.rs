@@ -259,6 +259,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let (start, limit) = query.start()?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let rankings = api.reads(&request).await?;
+    // A player and the player's friends, ranked among each other.
     if let Some(friends) = friends {
         let page = local::page(rankings, &board, &selector, &friends, &start, limit).await;
         // The page may begin below the player.
@@ -279,10 +280,12 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         return reply::untagged(page.header.answered_by, &response);
     }
     let LocalStart::Page(start) = start else { return Err(Error::invalid("around", "needs friends_of")) };
+    // The first page comes from the cached top list, which has no moves.
     if start == PageStart::Position(1) && !query.moved {
         let extras = top::Extras { text: query.score_text, metadata: query.metadata };
         return top::answer(rankings, &request, &board, &selector, limit, extras).await;
     }
+    // Any other page is read for this request.
     let mut page = read::page(rankings, &board, &selector, start, limit).await?;
     if query.metadata {
         metadata::add(rankings, &board, &page.header, &mut page.rows).await?;

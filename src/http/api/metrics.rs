@@ -17,6 +17,7 @@ use crate::{
 pub async fn render(instance: &Instance) -> Result<String> {
     let handle = RECORDER.get().ok_or_else(|| Error::Internal("this process has no metrics recorder".to_owned()))?;
     let upkeep = instance.store.upkeep().await?;
+    // Work that waits for maintenance or an administrator.
     for (name, value) in [
         ("centile_periods_due", upkeep.periods_due),
         ("centile_windows_missing", upkeep.windows_missing),
@@ -32,6 +33,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     ] {
         gauge!(name).set(value as f64);
     }
+    // How near the database is to its limits.
     let limits = instance.store.database_limits().await?;
     let ledger = instance.store.ledger_ahead().await?;
     for (name, value) in [
@@ -49,6 +51,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     }
     gauge!("centile_clock_behind_seconds").set(limits.clock_behind_seconds);
     gauge!("centile_oldest_snapshot_age_seconds").set(limits.oldest_snapshot_age_seconds);
+    // State of this instance.
     gauge!("centile_queue_events").set(instance.writers.waiting() as f64);
     for (pool, state, connections) in instance.store.connections() {
         gauge!("centile_postgres_connections", "pool" => pool, "state" => state).set(f64::from(connections));

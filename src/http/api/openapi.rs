@@ -235,6 +235,7 @@ fn describe_ranking(operation: &mut Operation) {
     let has_tag = RANKING_READS.contains(&id);
     let is_file = ["export_csv", "export_ndjson"].contains(&id);
     let is_query = ["query_scores", "list_standings"].contains(&id);
+    // Headers of the successful response.
     if let Some(RefOr::T(found)) = operation.responses.responses.get_mut("200") {
         let mut add = |name: &str, schema: RefOr<Schema>, description: &str| {
             found.headers.insert(name.to_owned(), described(schema, description).into());
@@ -255,6 +256,7 @@ fn describe_ranking(operation: &mut Operation) {
             add("Centile-Players", u64::schema(), "Number of players in the file.");
         }
     }
+    // The request header of a conditional request, and the 304 that answers it.
     if has_tag {
         let known = ParameterBuilder::new()
             .name("If-None-Match")

@@ -123,10 +123,12 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let selector = query::selector_in(period.as_deref(), segment.as_deref())?;
     let limit = query::bounded("limit", limit, BOARDS_DEFAULT, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
+    // Select the boards that the caller may read, and charge the rate limit for their number.
     let key = caller::given(&api, &request).await?;
     let store = &api.instance.store;
     let (boards, next_cursor) = boards::readable(store, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
+    // Read the player's standing on each of them.
     let rankings = api.reads(&request).await?;
     let standings = read::standings(rankings, &boards, &selector, &user_id).await;
     let is_shown = |found: &Vec<Result<Standing>>| found.is_empty() || found.iter().any(Result::is_ok);
@@ -142,6 +144,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         });
         metadata::add_all(rankings, found.collect()).await?;
     }
+    // A board without a standing goes into `missing`, with the reason.
     let (mut data, mut missing) = (Vec::with_capacity(boards.len()), Vec::new());
     for (board, standing) in boards.iter().zip(&standings) {
         match standing {

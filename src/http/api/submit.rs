@@ -325,6 +325,7 @@ async fn write_boards(
     events: Vec<Result<(BoardSlug, Event)>>,
     ranks: bool,
 ) -> Result<BatchResponse> {
+    // Group the valid events by board. The others already have their results.
     let mut results: Vec<Option<EventResult>> = Vec::with_capacity(events.len());
     let mut by_board: BTreeMap<BoardSlug, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (index, event) in events.into_iter().enumerate() {
@@ -339,6 +340,7 @@ async fn write_boards(
         });
     }
     let is_any_invalid = results.iter().any(Option::is_some);
+    // Write to several boards at a time.
     let writes = by_board.into_iter().map(|(slug, (indexes, events))| async move {
         let written = async {
             key.may_write(&slug)?;
@@ -357,6 +359,7 @@ async fn write_boards(
     {
         return Err(error.clone());
     }
+    // Return the results in the order of the request.
     for (indexes, written) in written {
         match written {
             Ok((board, answers)) => {

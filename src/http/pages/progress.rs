@@ -50,6 +50,7 @@ struct Standing {
 /// snapshot.
 pub(crate) fn chart(progress: &[Progress], board: &Board) -> Markup {
     let (format, whole) = (&board.presentation.score_format, &ScoreFormat::default());
+    // The chart shows the oldest snapshot first.
     let points: Vec<Point> = progress
         .iter()
         .rev()
@@ -62,6 +63,7 @@ pub(crate) fn chart(progress: &[Progress], board: &Board) -> Markup {
     let standings = || points.iter().filter_map(|point| point.standing);
     let Some((best, worst)) = range(standings().map(|standing| standing.rank)) else { return html! {} };
     let Some((lowest, highest)) = range(standings().map(|standing| standing.score)) else { return html! {} };
+    // Ranks and scores have a panel each, with a common time axis.
     let ranks = Panel {
         name: "Rank",
         top: TOPS[0],

@@ -147,6 +147,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let BoardPath { board } = BoardPath::of(request)?;
     let query: BoardQuery = query::parse(request)?;
     let board = public(api, request, &board).await?;
+    // Parse the parameters into the link from which all links of the page derive.
     let from = query::bounded("from", query.from, 1, 1, i64::MAX.unsigned_abs())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     if query.friends.len() > FRIENDS_MAX {
@@ -167,6 +168,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
         among: query.among.map(|text| name::parse("among", &text)).transpose()?.unwrap_or_default(),
         friends: query.friends,
     };
+    // Search for players. The exact id of a player leads to that player.
     let found = match query.search.filter(|text| !text.trim().is_empty()) {
         None => None,
         Some(text) => match if_known(search::players(api.instance.reads.current(), &board, &selector, &text).await)? {
@@ -199,6 +201,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
             }
         },
     );
+    // The page needs some of these parts. It leaves out the others while they cannot be read.
     let (rows, player) = (rows?, player?);
     let is_unknown = matches!(player, Some(PlayerShown::NoScore { is_known: false }));
     let local = if_known(local)?.flatten().filter(|_| !is_unknown);
@@ -218,6 +221,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     };
     let distribution = distribution.filter(|spread| spread.header.period.name() == rows.period().name());
     let periods = periods.as_deref().unwrap_or_default();
+    // Read what depends on the rows: their earlier positions, and the segments of their period.
     let before = before(api, &board, &selector, &rows, periods).await?;
     let segments = match board.segments.as_slice() {
         [] => None,

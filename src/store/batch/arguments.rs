@@ -77,6 +77,7 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Result<Self> {
         let mut columns = Self::default();
+        // Events that leave a row, and their metadata.
         let mut metadata = Vec::with_capacity(events.len());
         for (Pending { player, event }, decided) in events.iter().zip(&decisions.events) {
             let written = || -> Result<PendingEvent> {
@@ -105,6 +106,7 @@ impl Columns {
             metadata.push(event.metadata.as_ref().map(ToString::to_string));
         }
         columns.metadata = metadata.iter().any(Option::is_some).then_some(metadata);
+        // New memberships in segments, of players with accepted events.
         let accepted = events.iter().zip(&decisions.events);
         let accepted = accepted.filter(|(_, decided)| matches!(decided, Decided::Accepted { .. }));
         for player in accepted.map(|(pending, _)| pending.player).collect::<BTreeSet<_>>() {
@@ -114,6 +116,7 @@ impl Columns {
                 columns.member_segments.push(segment.clone());
             }
         }
+        // Changed entries, before and after the batch.
         for change in &decisions.changes {
             let entries = &mut columns.entries;
             entries.ranking_ids.push(change.ranking_id);
@@ -123,6 +126,7 @@ impl Columns {
             entries.rank_keys.push(change.now.rank_key);
             entries.tie_keys.push(change.now.tie_key);
         }
+        // All standings of the players with changes, also in windows that maintenance fills.
         let changed = decisions.entries.keys().map(|(player, _)| *player);
         for player in changed.chain(decisions.unfilled.iter().copied()).collect::<BTreeSet<_>>() {
             let changed = decisions.entries.range((player, i64::MIN)..=(player, i64::MAX));

@@ -50,6 +50,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     let (files, mut retry) = (Files::embedded(), LockRetry::new(LOCK_WAIT));
     let mut coordinator = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     lock(&mut coordinator).await?;
+    // Check the database to copy, or that an earlier copy is complete.
     let is_cluster = Server::of(&mut coordinator).await? != Server::Single;
     let source = if let Some(from) = from {
         let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
@@ -58,6 +59,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
         fill::check_filled(&mut coordinator).await?;
         None
     };
+    // Create the tables on the coordinator, and distribute those with lanes.
     if !is_cluster {
         check_empty(&mut coordinator).await?;
         apply_migrations(&mut coordinator, &files, &mut retry).await?;
@@ -74,6 +76,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     // A repeated call may name another number.
     let lanes = number_of_lanes(&mut coordinator).await?;
     configure(&mut coordinator, "centile.lanes", &lanes.to_string()).await?;
+    // Set up the workers that are new, and update the functions of all.
     for worker in cluster::workers(&mut coordinator, &options).await.map_err(failed(WORKERS))? {
         let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;
         lock(&mut worker).await?;
@@ -85,6 +88,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
         objects::apply(&mut worker, &files, Server::Worker, &mut retry).await?;
         worker.close().await.ok();
     }
+    // Set up the coordinator, and attach the lanes to the workers.
     let is_attached: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.ids') IS NOT NULL")
         .fetch_one(&mut coordinator)
         .await

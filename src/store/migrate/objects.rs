@@ -179,6 +179,7 @@ fn failure(error: &sqlx::Error, describe: impl FnOnce(&sqlx::Error) -> Error) ->
 
 async fn replace(connection: &mut PgConnection, files: &Files, server: Server, hash: &str) -> Result<usize, Failure> {
     let mut transaction = connection.begin().await.map_err(failed("begin"))?;
+    // Another process may have applied this edition in the meantime.
     let applied: Option<String> = sqlx::query_scalar("SELECT hash FROM centile_store.applied_sql")
         .fetch_optional(&mut *transaction)
         .await
@@ -188,6 +189,7 @@ async fn replace(connection: &mut PgConnection, files: &Files, server: Server, h
     }
     prepare(&mut transaction, files).await?;
     let objects = files.objects_of(server);
+    // Run all files. Drop the objects that cannot be replaced in place, and run the files again.
     let mut dropped: Vec<String> = Vec::new();
     loop {
         let (names, error) = create(&mut transaction, &objects).await?;
@@ -202,7 +204,9 @@ async fn replace(connection: &mut PgConnection, files: &Files, server: Server, h
         drop_objects(&mut transaction, &names).await?;
         dropped.extend(names);
     }
+    // Drop the objects of earlier editions, which have no file any more.
     drop_objects(&mut transaction, &[]).await?;
+    // Record the objects and the edition, and grant the privileges.
     sqlx::raw_sql(statement(RECORD))
         .execute(&mut *transaction)
         .await

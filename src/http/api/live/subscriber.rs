@@ -118,6 +118,7 @@ impl Subscriber {
                 // Checked before anything is sent.
                 (self.reading, self.key_at) = (snapshot.reading, now);
             }
+            // Check the key when it is due: it may have been revoked or have expired.
             if self.reading == Reading::Key && self.key_at <= now {
                 self.access = tokio::select! {
                     biased;
@@ -139,6 +140,7 @@ impl Subscriber {
                 || (snapshot.stale_since.is_some() && self.writer.has_begun());
             let has_news = may_see && is_whole && !self.writer.is_current(&snapshot);
             let next_at = self.writer.next_at().filter(|at| *at > now);
+            // Send the news if the interval since the last event permits it.
             if has_news && next_at.is_none() {
                 let slots = &self.api.subscribers;
                 let pace = until_turn(now.duration_since(slots.since()), slots.taken_by_all(), self.turn);
@@ -151,10 +153,12 @@ impl Subscriber {
                 }
                 continue;
             }
+            // Otherwise send a heartbeat when it is due.
             if self.beat_at <= now {
                 self.beat_at = now + self.api.settings.heartbeat;
                 return Some(self.writer.heartbeat(&snapshot).into());
             }
+            // Wait for a change, or until the next event, heartbeat or check of the key is due.
             let mut wake_at = next_at.map_or(self.beat_at, |at| at.min(self.beat_at));
             if self.reading == Reading::Key {
                 wake_at = wake_at.min(self.key_at);

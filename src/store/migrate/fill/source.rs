@@ -203,6 +203,7 @@ impl<'a> Source<'a> {
         .await
         .map_err(failed("read the tables to copy"))?;
         let columns: BTreeMap<_, _> = columns.into_iter().collect();
+        // Lock all tables in the transaction that will read them.
         let mut transaction =
             connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.map_err(failed("begin"))?;
         run(&mut transaction, "SET LOCAL lock_timeout = '10s'; SET LOCAL search_path = pg_catalog").await?;
@@ -212,6 +213,7 @@ impl<'a> Source<'a> {
             .execute(&mut *transaction)
             .await
             .map_err(|error| Error::other_conflict(format!("cannot lock the database to copy: {error}")))?;
+        // Wait until the other sessions of Centile have ended.
         let begun = Instant::now();
         loop {
             // Each look at the activity needs its own copy of the statistics.
@@ -229,6 +231,7 @@ impl<'a> Source<'a> {
             }
             sleep(Duration::from_millis(100)).await;
         }
+        // A write before the lock may have left a batch to apply.
         if let [slug, ..] = boards_behind(&mut transaction).await?.as_slice() {
             let message = format!("board {slug} was written to meanwhile: run the command again");
             return Err(Error::other_conflict(message));
