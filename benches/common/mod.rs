@@ -135,6 +135,7 @@ impl Bench {
     }
 
     /// Like [`Self::centile`], in another database.
+    #[allow(dead_code, reason = "only one benchmark has several databases")]
     pub fn centile_in(&self, database: &str, arguments: &[&str]) -> Outcome<String> {
         output(self.command().env("DATABASE_URL", self.servers.postgres.url(database)).args(arguments))
     }
