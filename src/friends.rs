@@ -8,7 +8,7 @@ use crate::{
         friend::{FRIENDS_MAX, Friend, FriendsChange, FriendsChanged, FriendsOf},
         user::UserId,
     },
-    store::Store,
+    store::{Administrator, Reader},
     users::Editor,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 /// [`Error::Conflict`] when the player would have too many friends, or somebody was erased. Returns
 /// [`Error::Forbidden`] as [`crate::users::put`] does.
 pub(crate) async fn change(
-    store: &Store,
+    admin: &Administrator,
     user_id: &UserId,
     change: FriendsChange,
     friends: &[UserId],
@@ -34,20 +34,20 @@ pub(crate) async fn change(
     }
     let friends: Vec<String> = friends.iter().map(ToString::to_string).collect();
     let boards: Vec<String> = editor.boards.iter().map(ToString::to_string).collect();
-    store.change_friends(user_id.as_str(), change, &friends, editor.actor, &boards).await
+    admin.change_friends(user_id.as_str(), change, &friends, editor.actor, &boards).await
 }
 
 /// Returns a page of a player's friends, in the order in which their players were created, and the
 /// cursor of the next page. Returns [`Error::NotFound`] if the player does not exist.
 pub(crate) async fn page(
-    store: &Store,
+    reader: &Reader,
     friends: &FriendsOf,
     limit: usize,
     cursor: Option<&str>,
 ) -> Result<(Vec<Friend>, Option<String>)> {
     let after = cursor.map_or(Ok(0), parse_cursor)?;
     let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let found = store.friends(friends, after, one_more).await?;
+    let found = reader.friends(friends, after, one_more).await?;
     let mut found = found.ok_or_else(|| Error::not_found(Resource::User, friends.user_id.as_str()))?;
     let is_last = found.len() <= limit;
     found.truncate(limit);

@@ -82,10 +82,11 @@ impl Instance {
             Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix, &background)?,
             None => Cache::none(),
         };
-        let boards = Arc::new(Boards::new(store.clone(), settings.pool_wait));
-        let rankings = |read| {
+        let boards = Arc::new(Boards::new(store.reader.clone(), settings.pool_wait));
+        let rankings = |Store { reader, index_reader, .. }: &Store| {
+            let (reader, index_reader, primary) = (reader.clone(), index_reader.clone(), store.bucket_writer.clone());
             let (memory, timeout) = (settings.index_memory, settings.pool_wait);
-            Arc::new(Rankings::new(read, store.clone(), cache.clone(), memory, timeout, &background))
+            Arc::new(Rankings::new(reader, index_reader, primary, cache.clone(), memory, timeout, &background))
         };
         // Reads go to the replica while it is close enough to the primary.
         let replica = settings.replica.as_ref().map(|ReplicaSettings { url, max_lag }| {
@@ -94,18 +95,21 @@ impl Instance {
             if store.names_several_hosts() {
                 return Err(Error::invalid("read_url", "must name one server"));
             }
-            Ok((rankings(store), *max_lag))
+            Ok(((rankings(&store), store), *max_lag))
         });
-        let rankings = rankings(store.clone());
+        let rankings = rankings(&store);
         let reads = Arc::new(match replica.transpose()? {
-            Some((replica, max_lag)) => Reads::with_replica(Arc::clone(&rankings), replica, max_lag, &background),
-            None => Reads::primary(Arc::clone(&rankings)),
+            Some((replica, max_lag)) => {
+                Reads::with_replica(Arc::clone(&rankings), store.clone(), replica, max_lag, &background)
+            }
+            None => Reads::primary(Arc::clone(&rankings), store.clone()),
         });
         // Start the writers, and the task that applies their batches.
         let accepted = settings.maintenance_every.map(|_| Arc::<AcceptedScores>::default());
-        background.spawn(applier::run(store.clone()));
+        background.spawn(applier::run(store.bucket_writer.clone()));
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
-        let writers = Arc::new(Writers::new(store.clone(), acknowledged, accepted.clone(), wait));
+        let (score_writer, bucket_writer) = (store.score_writer.clone(), store.bucket_writer.clone());
+        let writers = Arc::new(Writers::new(score_writer, bucket_writer, acknowledged, accepted.clone(), wait));
         let (idle, connected) = (Arc::clone(&writers), Arc::clone(&reads));
         background.repeat(UPKEEP_EVERY, move || {
             idle.end_idle(Instant::now());
@@ -113,7 +117,7 @@ impl Instance {
         });
         // Follow failovers, and moves of lanes between the servers of a cluster.
         background.spawn(store.clone().follow_primary());
-        if owners.is_err() || store.is_cluster() {
+        if owners.is_err() || store.reader.servers.is_cluster() {
             background.spawn(store.clone().follow_lanes());
         }
         // Update the metrics, and the minutes that the operator's page shows.
@@ -123,14 +127,14 @@ impl Instance {
         let maintenance = settings.maintenance_every.zip(accepted).map(|(every, accepted)| {
             // Before the first run, whose results count too.
             telemetry::install();
-            let scheduler = Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted);
+            let scheduler = Scheduler::new(store.clone(), Arc::clone(&rankings), master_keys.clone(), accepted);
             scheduler.start(every, &background);
             scheduler
         });
         Ok(Arc::new(Self {
-            keys: ApiKeys::new(store.clone(), settings.pool_wait),
+            keys: ApiKeys::new(store.reader.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&reads), background.clone())),
-            transactions: Arc::new(Transactions::new(store.clone(), settings.pool_wait)),
+            transactions: Arc::new(Transactions::new(store.reader.clone(), settings.pool_wait)),
             readiness: SingleFlight::new(settings.pool_wait),
             connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),
             leaving: AtomicBool::new(false),
@@ -195,7 +199,7 @@ impl Instance {
     pub async fn shut_down(&self) {
         self.background.stop().await;
         self.writers.shut_down().await;
-        if let Err(error) = applier::apply_all(&self.store).await {
+        if let Err(error) = applier::apply_all(&self.store.bucket_writer).await {
             tracing::warn!(%error, "the last batches could not be applied");
         }
         self.reads.stores().for_each(Store::close);

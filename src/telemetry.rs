@@ -4,7 +4,10 @@
 pub(crate) mod log;
 pub(crate) mod recent;
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{OnceLock, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -18,10 +21,10 @@ const ROWS_MOVED: &str = "centile_layout_rows_moved_total";
 const COUNT_DIFFERENCES: &str = "centile_count_differences_total";
 const COUNTS_WRONG: &str = "centile_count_differences";
 const REQUESTS: &str = "centile_http_requests_total";
-const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
-const CONNECTIONS_NOW: &str = "centile_http_connections";
+pub(crate) const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
+pub(crate) const CONNECTIONS_NOW: &str = "centile_http_connections";
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
-const SUBSCRIBERS: &str = "centile_live_subscribers";
+pub(crate) const SUBSCRIBERS: &str = "centile_live_subscribers";
 const SUBSCRIBERS_DROPPED: &str = "centile_live_subscribers_dropped_total";
 const LIVE_READS: &str = "centile_live_reads_total";
 const STREAMED: &str = "centile_streamed_transactions_total";
@@ -106,7 +109,8 @@ pub(crate) fn run_upkeep() {
 pub(crate) struct GaugeGuard(Gauge);
 
 impl GaugeGuard {
-    fn count(name: &'static str) -> Self {
+    /// Counts up the gauge of this name.
+    pub(crate) fn count(name: &'static str) -> Self {
         let gauge = gauge!(name);
         gauge.increment(1);
         Self(gauge)
@@ -117,18 +121,6 @@ impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.decrement(1);
     }
-}
-
-pub(crate) fn count_open_request() -> GaugeGuard {
-    GaugeGuard::count(REQUESTS_NOW)
-}
-
-pub(crate) fn count_open_connection() -> GaugeGuard {
-    GaugeGuard::count(CONNECTIONS_NOW)
-}
-
-pub(crate) fn count_open_subscriber() -> GaugeGuard {
-    GaugeGuard::count(SUBSCRIBERS)
 }
 
 /// Counts a subscriber that was disconnected because it did not read.
@@ -164,7 +156,7 @@ pub(crate) fn count_refused(why: &'static str) {
 pub(crate) fn count_request(method: &'static str, route: &'static str, status: u16, time: Duration) {
     counter!(REQUESTS, "method" => method, "route" => route, "status" => status.to_string()).increment(1);
     histogram!(REQUEST_TIME, "method" => method, "route" => route).record(time);
-    recent::count_request(time);
+    recent::REQUESTS[TIMES.partition_point(|bound| *bound < time.as_secs_f64())].fetch_add(1, Relaxed);
 }
 
 /// Where cacheable data was found.
@@ -207,7 +199,7 @@ pub(crate) fn set_bucket_skew(skew: f64) {
 pub(crate) fn count_batch(events: usize, time: Duration) {
     histogram!(BATCH_EVENTS).record(events as f64);
     histogram!(BATCH_TIME).record(time);
-    recent::count_scores(events);
+    recent::SCORES.fetch_add(events as u64, Relaxed);
 }
 
 /// Counts a period closed by this process.

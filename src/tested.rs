@@ -18,7 +18,7 @@ use crate::{
     },
     rules::{EventSource, Refusal, Standing},
     scoring::write::{self, Answer},
-    store::Store,
+    store::{Administrator, Store},
 };
 
 pub use crate::{background::Background, model::score::Event};
@@ -45,8 +45,9 @@ impl Batches {
         events: &[Event],
     ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
         let source = if is_import { EventSource::Import } else { EventSource::Live };
-        let written =
-            write::Lane::new(board_id, lane).write(&self.0, source, &events.iter().collect::<Vec<_>>()).await?;
+        let Store { score_writer, bucket_writer, .. } = &self.0;
+        let events: Vec<&Event> = events.iter().collect();
+        let written = write::Lane::new(board_id, lane).write(score_writer, bucket_writer, source, &events).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
     }
 }
@@ -104,12 +105,12 @@ pub(crate) fn store(url: &str) -> Result<Store> {
 
 /// Checks bucket counts, as the timer does.
 #[derive(Debug)]
-pub struct CountChecks(Store, CountFindings);
+pub struct CountChecks(Administrator, CountFindings);
 
 impl CountChecks {
     /// Prepares a connection to the database at `url`.
     pub fn new(url: &str) -> Result<Self> {
-        Ok(Self(store(url)?, CountFindings::default()))
+        Ok(Self(store(url)?.admin, CountFindings::default()))
     }
 
     /// Checks the next bucket of each ranking; returns the number of known differences.

@@ -11,7 +11,7 @@ use crate::{
         user::{Profile, User, UserId, check_text},
     },
     ranking::rankings::Rankings,
-    store::{Store, user::PendingMove},
+    store::{Administrator, Reader, user::PendingMove},
 };
 
 /// Frozen tops changed in one transaction of an erasure: a tenth of a second or two.
@@ -35,7 +35,13 @@ pub struct Editor<'a> {
 /// Returns [`Error::Forbidden`] when the editor is limited to boards and the user has scores on
 /// other boards only. Returns [`Error::Conflict`] if the user was erased. If it fails because the player
 /// cannot be moved on a board now, a repeated call or the next maintenance moves the player.
-pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
+pub async fn put(
+    admin: &Administrator,
+    rankings: &Rankings,
+    user_id: &UserId,
+    profile: Profile,
+    editor: Editor<'_>,
+) -> Result<(User, bool)> {
     if let Some(name) = &profile.name {
         check_text("name", name, 128)?;
     }
@@ -47,11 +53,11 @@ pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor
         value.as_ref().map_or(Ok(()), |value| check_value(&format!("attributes.{attribute}"), value))?;
     }
     let boards: Vec<String> = editor.boards.iter().map(ToString::to_string).collect();
-    let made = rankings.store.put_user(user_id.as_str(), &profile, editor.actor, &boards).await?;
+    let made = admin.put_user(user_id.as_str(), &profile, editor.actor, &boards).await?;
     if !profile.attributes.is_empty() {
-        finish_move(rankings, user_id.as_str()).await.map_err(Error::after_write)?;
+        finish_move(admin, rankings, user_id.as_str()).await.map_err(Error::after_write)?;
     }
-    Ok((find(&rankings.store, user_id).await.map_err(Error::after_write)?, made))
+    Ok((find(&admin.reader, user_id).await.map_err(Error::after_write)?, made))
 }
 
 /// Rejects an avatar that is not a web URL.
@@ -65,26 +71,9 @@ fn check_avatar(avatar: &str, allows_http: bool) -> Result<()> {
 }
 
 /// Returns the user with this id. Returns [`Error::NotFound`] when there is none.
-pub async fn find(store: &Store, user_id: &UserId) -> Result<User> {
-    let user = store.user(user_id.as_str()).await?;
+pub async fn find(reader: &Reader, user_id: &UserId) -> Result<User> {
+    let user = reader.user(user_id.as_str()).await?;
     user.ok_or_else(|| Error::not_found(Resource::User, user_id.as_str()))
-}
-
-/// Removes a player from every open ranking until unbanned.
-///
-/// Writes a transaction to the ledger of every board that the player has scored on. Run it again
-/// after an interruption: the mark on the user, set first, already keeps scores out. Returns
-/// [`Error::Conflict`] when a later ban or unban has started, which wins.
-pub async fn ban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<User> {
-    set_banned(rankings, user_id, true, act).await
-}
-
-/// Restores a banned player's entries from the ledger.
-///
-/// Run it again after an interruption: the mark on the user is removed last. Returns
-/// [`Error::Conflict`] like [`ban`].
-pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<User> {
-    set_banned(rankings, user_id, false, act).await
 }
 
 /// Erases a player's identity; returns the new id.
@@ -97,15 +86,21 @@ pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<U
 ///
 /// Returns [`Error::Retry`] when PostgreSQL is done but Redis, which may still have tops with
 /// the name, did not answer.
-pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&str>, by: &Actor) -> Result<String> {
+pub async fn erase(
+    admin: &Administrator,
+    rankings: &Rankings,
+    user_id: &UserId,
+    request_id: Option<&str>,
+    by: &Actor,
+) -> Result<String> {
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
-    let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
-    let moved = finish_move(rankings, &erased).await;
+    let erased = admin.erase_user(user_id.as_str(), request_id, by).await?;
+    let moved = finish_move(admin, rankings, &erased).await;
     // Without a request id, the caller needs the new id to repeat the call.
     let unfinished = |error: Error| {
         error.with_message(|cause| format!("the player's id is now {erased}; {cause}; erase {erased} to finish"))
     };
-    if !erase_from_tops(rankings, &erased).await.map_err(unfinished)? {
+    if !erase_from_tops(admin, rankings, &erased).await.map_err(unfinished)? {
         let message = "Redis did not answer and may keep the name in tops of closed periods for a day";
         return Err(unfinished(Error::retry(Code::Unavailable, message)));
     }
@@ -114,10 +109,10 @@ pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&st
 }
 
 /// Continues interrupted erasures, each independently; returns the last failure, if any.
-pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
+pub(crate) async fn finish_erasures(admin: &Administrator, rankings: &Rankings) -> Result<()> {
     let mut ended = Ok(());
-    for erased in rankings.store.unfinished_erasures().await? {
-        match erase_from_tops(rankings, &erased).await {
+    for erased in admin.unfinished_erasures().await? {
+        match erase_from_tops(admin, rankings, &erased).await {
             Ok(true) => {}
             Ok(false) => tracing::warn!(player = erased, "Redis did not answer and may keep an erased name for a day"),
             Err(error) => {
@@ -131,10 +126,10 @@ pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
 
 /// Moves the users whose changed attributes are not yet applied to all boards; returns the last error,
 /// if any.
-pub(crate) async fn finish_moves(rankings: &Rankings) -> Result<()> {
+pub(crate) async fn finish_moves(admin: &Administrator, rankings: &Rankings) -> Result<()> {
     let mut ended = Ok(());
-    for user_id in rankings.store.unfinished_moves().await? {
-        if let Err(error) = finish_move(rankings, &user_id).await {
+    for user_id in admin.unfinished_moves().await? {
+        if let Err(error) = finish_move(admin, rankings, &user_id).await {
             tracing::error!(player = user_id, %error, "a player could not be moved to other segments");
             ended = Err(error);
         }
@@ -144,23 +139,23 @@ pub(crate) async fn finish_moves(rankings: &Rankings) -> Result<()> {
 
 /// Moves a user whose attributes have changed on all boards with segments. May be repeated. If the
 /// user cannot be moved on a board, goes on with the others, and returns the last error.
-async fn finish_move(rankings: &Rankings, user_id: &str) -> Result<()> {
-    let Some(pending) = rankings.store.pending_move(user_id).await? else { return Ok(()) };
+async fn finish_move(admin: &Administrator, rankings: &Rankings, user_id: &str) -> Result<()> {
+    let Some(pending) = admin.pending_move(user_id).await? else { return Ok(()) };
     let mut ended = Ok(());
-    for (board_id, board) in rankings.store.boards_with_segments().await? {
-        match move_on_board(rankings, &board, pending).await {
+    for (board_id, board) in admin.boards_with_segments().await? {
+        match move_on_board(admin, &board, pending).await {
             Ok(()) => rankings.acknowledge_all(board_id).await?,
             Err(error) => ended = Err(error),
         }
     }
     ended?;
-    rankings.store.end_move(pending).await
+    admin.end_move(pending).await
 }
 
-async fn move_on_board(rankings: &Rankings, board: &str, pending: PendingMove) -> Result<()> {
+async fn move_on_board(admin: &Administrator, board: &str, pending: PendingMove) -> Result<()> {
     let mut attempts = 1;
     // Another session may open a period between two steps of `centile_store.move_player`.
-    while let Err(error) = rankings.store.move_on_board(board, pending).await {
+    while let Err(error) = admin.move_on_board(board, pending).await {
         let is_replaced = matches!(error, Error::Retry { code: Code::ConcurrentChange, .. });
         if !is_replaced || attempts == MOVE_ATTEMPTS {
             return Err(error);
@@ -174,12 +169,12 @@ async fn move_on_board(rankings: &Rankings, board: &str, pending: PendingMove) -
 /// writers for long.
 ///
 /// Returns whether Redis has dropped all of those tops.
-async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {
+async fn erase_from_tops(admin: &Administrator, rankings: &Rankings, erased: &str) -> Result<bool> {
     let mut redis_answers = true;
     // This instance must not show lists with the name again, even while PostgreSQL is unreachable.
     rankings.forget_frozen_tops();
     loop {
-        let (periods, is_done) = rankings.store.erase_from_tops(erased, TOPS_PER_STEP).await?;
+        let (periods, is_done) = admin.erase_from_tops(erased, TOPS_PER_STEP).await?;
         redis_answers &= rankings.cache.forget_closed(&periods).await;
         if is_done {
             rankings.forget_frozen_tops();
@@ -188,13 +183,25 @@ async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {
     }
 }
 
-async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
-    let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
+/// Bans a player, which removes the player from every open ranking, or unbans a player, which
+/// restores the entries from the ledger.
+///
+/// Writes a transaction to the ledger of every board that the player has scored on. Run it again
+/// after an interruption: the mark on the user is set first and removed last, so it keeps scores
+/// out meanwhile. Returns [`Error::Conflict`] when a later ban or unban has started, which wins.
+pub async fn set_banned(
+    admin: &Administrator,
+    rankings: &Rankings,
+    user_id: &UserId,
+    banned: bool,
+    act: &Act,
+) -> Result<User> {
+    let ban = admin.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
-    for (board_id, board) in rankings.store.boards_with_events().await.map_err(Error::after_write)? {
+    for (board_id, board) in admin.boards_with_events().await.map_err(Error::after_write)? {
         let done = async {
-            rankings.store.ban_on_board(&board, ban, act).await?;
+            admin.ban_on_board(&board, ban, act).await?;
             rankings.acknowledge_all(board_id).await
         };
         match done.await {
@@ -216,6 +223,6 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
         return Err(error.with_message(|message| message + &rest));
     }
     // A user erased meanwhile has a new id.
-    let user_id = rankings.store.end_ban(ban, act).await?;
-    find(&rankings.store, &user_id.parse()?).await.map_err(Error::after_write)
+    let user_id = admin.end_ban(ban, act).await?;
+    find(&admin.reader, &user_id.parse()?).await.map_err(Error::after_write)
 }

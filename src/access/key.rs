@@ -13,7 +13,7 @@ use crate::{
         secret,
         user::check_text,
     },
-    store::{Store, key::KeyRequest},
+    store::{Administrator, Reader, key::KeyRequest},
 };
 
 /// Hexadecimal digits of a key's id.
@@ -27,14 +27,14 @@ pub(crate) const SECRET_BYTES: usize = 32;
 /// seven days. Returns [`Error::Conflict`] when two valid keys already have this name, or when
 /// another key was created with `idempotency_key`.
 pub async fn create(
-    keys: &ApiKeys,
+    admin: &Administrator,
     new: NewKey,
     idempotency_key: Option<&IdempotencyKey>,
     by: &Actor,
 ) -> Result<(Key, String)> {
     check_text("name", &new.name, 128)?;
     if let Some(repeatable) = idempotency_key
-        && let Some((key, salt)) = keys.store.key_of_request(&repeatable.sha256(by)).await?
+        && let Some((key, salt)) = admin.key_of_request(&repeatable.sha256(by)).await?
     {
         return existing(key, &new, &repeatable.derive(&salt));
     }
@@ -43,7 +43,7 @@ pub async fn create(
     let secret = hex(&idempotency_key.map_or(salt, |repeatable| repeatable.derive(&salt)));
     let request = idempotency_key.map(|repeatable| KeyRequest { sha256: repeatable.sha256(by), salt });
     let digest = Sha256::digest(secret.as_bytes());
-    let created_at = keys.store.create_key(&id, &new, &digest, request.as_ref(), by).await?;
+    let created_at = admin.create_key(&id, &new, &digest, request.as_ref(), by).await?;
     let text = format!("ctl_{id}_{secret}");
     let NewKey { name, role, boards, expires_at } = new;
     Ok((Key { id, name, role, boards, created_at, expires_at, revoked_at: None, last_used_at: None }, text))
@@ -66,9 +66,9 @@ fn existing(key: Key, new: &NewKey, secret: &[u8]) -> Result<(Key, String)> {
 /// documentation or a test.
 ///
 /// Only digests are stored, so only known examples can be found.
-pub(crate) async fn refuse_examples(store: &Store) -> Result<()> {
+pub(crate) async fn refuse_examples(reader: &Reader) -> Result<()> {
     let digests: Vec<Vec<u8>> = examples().map(|secret| Sha256::digest(secret).to_vec()).collect();
-    match store.keys_of_digests(&digests).await?.first() {
+    match reader.keys_of_digests(&digests).await?.first() {
         None => Ok(()),
         Some(id) => Err(Error::other_conflict(format!(
             "the secret of key {id} is an example: revoke it and create another key"
@@ -86,15 +86,11 @@ fn examples() -> impl Iterator<Item = String> {
     repeated.chain(counted).chain([bytes, "64 random hexadecimal digits".to_owned()])
 }
 
-pub async fn list(store: &Store) -> Result<Vec<Key>> {
-    store.keys().await
-}
-
 /// Revokes a key at once on this instance; others stop accepting it within 5 s.
 ///
 /// Returns [`Error::NotFound`] for an unknown id.
-pub async fn revoke(keys: &ApiKeys, id: &str, by: &Actor) -> Result<()> {
-    let revoked = keys.store.revoke_key(id, by).await;
+pub async fn revoke(admin: &Administrator, keys: &ApiKeys, id: &str, by: &Actor) -> Result<()> {
+    let revoked = admin.revoke_key(id, by).await;
     // The key may be revoked even if the call failed.
     keys.cache.forget(id);
     revoked

@@ -20,7 +20,7 @@ use crate::{
     },
     model::key::{Key, KeyState},
     single_flight::SingleFlight,
-    store::Store,
+    store::Administrator,
 };
 
 /// A cached key with the digest of its secret.
@@ -42,13 +42,13 @@ impl CachedKey {
     }
 
     /// Records the use of the key. Call it for authenticated requests only.
-    pub(crate) async fn note_use(&self, store: &Store) {
+    pub(crate) async fn note_use(&self, admin: &Administrator) {
         if self.is_use_recorded.swap(true, Ordering::Relaxed) {
             return;
         }
         let id = &self.key.id;
         // Reads continue while PostgreSQL accepts no writes.
-        if let Err(error) = store.touch_key(id).await {
+        if let Err(error) = admin.touch_key(id).await {
             tracing::warn!(key = id, %error, "could not record the use of a key");
         }
     }
@@ -85,7 +85,7 @@ pub(crate) enum Known {
 /// Looks up the key of an `Authorization` header in the cache, without asking PostgreSQL.
 pub(crate) fn known(keys: &ApiKeys, authorization: Option<&str>) -> Known {
     let Some((id, secret)) = authorization.and_then(bearer).and_then(parse) else { return Known::Invalid };
-    match keys.cache.get(id, keys.store.cache_reference_time()) {
+    match keys.cache.get(id, keys.reader.servers.cache_reference_time()) {
         None => Known::Unknown,
         Some(known) if known.accepts(secret) => Known::Works(known),
         Some(_) => Known::Invalid,
@@ -106,7 +106,7 @@ fn bearer(authorization: &str) -> Option<&str> {
 /// remain valid until they are [`OUTAGE_MAX_AGE`] old.
 async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
     let cache = &keys.cache;
-    if let Some(known) = cache.get(id, keys.store.cache_reference_time()) {
+    if let Some(known) = cache.get(id, keys.reader.servers.cache_reference_time()) {
         return Ok(Some(known));
     }
     let read = async || {
@@ -115,7 +115,7 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
             return Ok(Some(known));
         }
         let lookup = cache.begin_lookup();
-        let Some(stored) = keys.store.key(id).await? else { return Ok(None) };
+        let Some(stored) = keys.reader.key(id).await? else { return Ok(None) };
         let known = Arc::new(CachedKey {
             key: Arc::new(stored.key),
             secret_sha256: stored.secret_sha256,
@@ -127,8 +127,8 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
     };
     match cache.lookups.read(id.to_owned(), read).await {
         Err(error) if error.is_temporary() => {
-            keys.store.check_coordinator().await;
-            cache.get(id, keys.store.cache_reference_time()).map(Some).ok_or(error)
+            keys.reader.servers.check_coordinator().await;
+            cache.get(id, keys.reader.servers.cache_reference_time()).map(Some).ok_or(error)
         }
         found => found,
     }

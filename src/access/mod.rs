@@ -5,17 +5,17 @@ pub(crate) mod key_cache;
 
 use std::time::Duration;
 
-use crate::{access::key_cache::KeyCache, store::Store};
+use crate::{access::key_cache::KeyCache, store::Reader};
 
 #[derive(Debug)]
 pub struct ApiKeys {
-    store: Store,
+    reader: Reader,
     cache: KeyCache,
 }
 
 impl ApiKeys {
     /// Creates an empty cache. A shared look-up fails after `timeout`.
-    pub(crate) fn new(store: Store, timeout: Duration) -> Self {
-        Self { store, cache: KeyCache::new(timeout) }
+    pub(crate) fn new(reader: Reader, timeout: Duration) -> Self {
+        Self { reader, cache: KeyCache::new(timeout) }
     }
 }

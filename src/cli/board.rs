@@ -434,9 +434,10 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             if change.no_tiers {
                 settings.tiers = Some(Tiers::default());
             }
-            let board =
-                with_instance(config, async |instance| boards::update(&instance.boards, &slug, &settings, &by).await)
-                    .await?;
+            let board = with_instance(config, async |instance| {
+                boards::update(&instance.store.admin, &instance.boards, &slug, &settings, &by).await
+            })
+            .await?;
             if json {
                 output::print_json(&BoardResponse::from(&board))
             } else {
@@ -445,7 +446,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::List { tag, json } => {
             let boards =
-                with_instance(config, async |instance| boards::list(&instance.store, tag.as_ref()).await).await?;
+                with_instance(config, async |instance| boards::list(&instance.store.reader, tag.as_ref()).await)
+                    .await?;
             if json {
                 return output::print_json(&boards.iter().map(BoardResponse::from).collect::<Vec<_>>());
             }
@@ -481,12 +483,12 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
         ..BoardSettings::default()
     });
     let board = if replace {
-        boards::update(&instance.boards, &slug, &settings, &by).await?
+        boards::update(&instance.store.admin, &instance.boards, &slug, &settings, &by).await?
     } else {
         let settings = BoardSettings { mode: Some(Mode::Combined), ..settings };
-        boards::create(&instance.boards, slug, settings, &by).await?
+        boards::create(&instance.store.admin, &instance.boards, slug, settings, &by).await?
     };
-    let refreshed = combining::refresh(&instance.store, &instance.cache, &board, &by).await.map_err(|error| {
+    let refreshed = combining::refresh(&instance.store.admin, &instance.cache, &board, &by).await.map_err(|error| {
         let slug = &board.slug;
         Error::conflict(
             Code::Conflict,
@@ -511,7 +513,8 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         segments: Some(create.segments),
         ..create.events.settings()?
     });
-    boards::create(&instance.boards, create.slug, settings, &by).await.map_err(|error| match error {
+    let created = boards::create(&instance.store.admin, &instance.boards, create.slug, settings, &by).await;
+    created.map_err(|error| match error {
         Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {
             Error::invalid(layout_flag, message)
         }

@@ -35,13 +35,15 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     let spinner = output::spinner("closing");
     let mut tally = Tally::new(spinner.clone());
     let has_run = with_instance(config, async |instance| {
+        let (admin, cache) = (&instance.store.admin, &instance.cache);
         let (Some(board), Some(period)) = (&close.board, &close.period) else {
-            let has_run = closing::close_due(&instance.store, &instance.cache, |outcome| tally.add(&outcome)).await?;
-            window::prepare_due(&instance.store, |prepared| tally.add_window(&prepared)).await?;
+            let has_run = closing::close_due(admin, cache, |outcome| tally.add(&outcome)).await?;
+            let prepared = |prepared| tally.add_window(&prepared);
+            window::prepare_due(admin, &instance.store.bucket_writer, prepared).await?;
             return Ok(has_run);
         };
         let board = boards::find(&instance.boards, board).await?;
-        closing::close_one(&instance.store, &instance.cache, &board, period, |outcome| tally.add(&outcome)).await
+        closing::close_one(admin, cache, &board, period, |outcome| tally.add(&outcome)).await
     })
     .await?;
     spinner.finish_and_clear();

@@ -8,7 +8,6 @@ use crate::{
     cli::{act::reason, by::By, output, with_board},
     config::{Config, time, value},
     model::{act::Act, board::BoardSlug, score::Correction, user::UserId},
-    periods::closing,
 };
 
 /// A correction.
@@ -47,7 +46,7 @@ pub(super) async fn run(config: &Config, correct: Correct) -> Result<()> {
         act: Act::new(correct.by.actor()?, Some(correct.reason))?,
     };
     let (transaction_id, to_refresh) = with_board(config, &board_slug, async |instance, board| {
-        closing::correct(&instance.store, board, &correction).await
+        instance.store.admin.correct_score(board.slug.as_str(), &correction).await
     })
     .await?;
     output::print(format!("score transaction {transaction_id} of board {board_slug} corrects {}", correction.user_id))?;

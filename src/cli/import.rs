@@ -22,7 +22,6 @@ use crate::{
     config::{Config, named, value},
     import::{self, Counts, Options, Progress, Record, RecordFile, Rejects},
     model::{act::Actor, board::BoardSlug, file_format::FileFormat, settings::Settings},
-    periods::closing,
 };
 
 /// Interval of progress lines without a terminal.
@@ -157,7 +156,7 @@ pub(super) fn source_name(file: &Path) -> String {
 async fn abandon(config: &Config, board: &BoardSlug, by: &Actor) -> Result<()> {
     let abandoned = with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, board).await?;
-        closing::abandon_imports(&instance.store, &board, by).await
+        instance.store.admin.abandon_imports(board.slug.as_str(), by).await
     })
     .await?;
     output::print(match abandoned {

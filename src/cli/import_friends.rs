@@ -33,7 +33,8 @@ pub(super) async fn run(config: &Config, friends: ImportFriends) -> Result<()> {
     with_instance(config, async |instance| {
         let name = source_name(&friends.file);
         let run = async |source, rejects, progress: &Arc<Progress>| {
-            import::run_friends(&instance.store, &name, source, &by, rejects, progress).await
+            let (admin, score_writer) = (&instance.store.admin, &instance.store.score_writer);
+            import::run_friends(admin, score_writer, &name, source, &by, rejects, progress).await
         };
         import_file(&friends.file, &friends.flags, run, "friends are imported. Run the import again to add the rest")
             .await

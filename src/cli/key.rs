@@ -118,7 +118,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let boards = NewKey::boards(role, given.then_some(boards), all_boards)?;
             let new = NewKey { name, role, boards, expires_at };
             let (key, text) =
-                with_instance(config, async |instance| key::create(&instance.keys, new, None, &by).await).await?;
+                with_instance(config, async |instance| key::create(&instance.store.admin, new, None, &by).await)
+                    .await?;
             if json {
                 return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });
             }
@@ -133,7 +134,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::List { json } => {
-            let keys = with_instance(config, async |instance| key::list(&instance.store).await).await?;
+            let keys = with_instance(config, async |instance| instance.store.reader.keys().await).await?;
             if json {
                 return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
             }
@@ -147,7 +148,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Revoke { id, by } => {
             let by = by.actor()?;
-            with_instance(config, async |instance| key::revoke(&instance.keys, &id, &by).await).await?;
+            with_instance(config, async |instance| key::revoke(&instance.store.admin, &instance.keys, &id, &by).await)
+                .await?;
             output::print(format!("key {id} revoked"))
         }
     }

@@ -7,26 +7,28 @@ use crate::{
         with_instance,
     },
     config::Config,
-    delivery::outbox,
+    delivery::outbox::{self, DEFAULT_TIMEOUT},
     maintenance::{rebalance, scheduler},
     periods::closing::{self, ExpiredArchive},
+    store::Store,
     users,
 };
 
 /// Runs this maintenance and prints a summary.
 pub(super) async fn run(config: &Config) -> Result<()> {
     with_instance(config, async |instance| {
-        let deleted_ids = scheduler::keep_ledger(&instance.store).await?;
+        let Store { admin, score_writer, bucket_writer, .. } = &instance.store;
+        let deleted_ids = scheduler::keep_ledger(admin, score_writer).await?;
         output::print(format!("ledger      upcoming months exist; {} expired ids deleted", thousands(deleted_ids)))?;
         // A failure must not stop the rest; its error is returned at the end.
-        let frozen = match instance.store.freeze_ledger_months().await {
+        let frozen = match admin.freeze_ledger_months().await {
             Ok(months) => output::print(format!("ledger      {} ended months frozen", thousands(months as u64))),
             Err(error) => Err(error),
         };
         // A failed erasure must not stop the rest; its error is returned at the end.
-        let erasures = users::finish_erasures(&instance.rankings).await;
-        let moves = users::finish_moves(&instance.rankings).await;
-        match closing::drop_expired(&instance.store).await? {
+        let erasures = users::finish_erasures(admin, &instance.rankings).await;
+        let moves = users::finish_moves(admin, &instance.rankings).await;
+        match closing::drop_expired(admin).await? {
             None => output::print("archives    another process is closing periods or dropping archives")?,
             Some(expired) => {
                 for ExpiredArchive { board, period, dropped } in &expired {
@@ -39,19 +41,19 @@ pub(super) async fn run(config: &Config) -> Result<()> {
                 output::print(format!("archives    {} dropped", thousands(dropped)))?;
             }
         }
-        let removed = closing::remove_released(&instance.store).await?;
+        let removed = closing::remove_released(admin).await?;
         output::print(format!(
             "rankings    {} rows of closed periods and replaced rankings removed",
             thousands(removed)
         ))?;
-        let outcome = outbox::deliver_due(&instance.store, instance.master_keys.as_deref()).await?;
+        let outcome = outbox::deliver_due(admin, instance.master_keys.as_deref(), DEFAULT_TIMEOUT).await?;
         output::print(format!(
             "outbox      {} messages delivered, {} failed and will be retried",
             thousands(outcome.delivered),
             thousands(outcome.failed)
         ))?;
         // Last, because under constant writes there is always something to rebalance.
-        let kept = rebalance::rebalance_all(&instance.store).await?;
+        let kept = rebalance::rebalance_all(bucket_writer).await?;
         output::print(format!(
             "layouts     {} boundaries moved with {} rows, {} buckets repositioned",
             thousands(kept.boundaries_moved),

@@ -105,18 +105,18 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Show { which: Which { message_id }, json } => {
             let message =
-                with_instance(config, async |instance| outbox::find(&instance.store, message_id).await).await?;
+                with_instance(config, async |instance| outbox::find(&instance.store.reader, message_id).await).await?;
             if json { output::print_json(&message) } else { output::print(description(&message)) }
         }
         Command::Resend { which: Which { message_id }, by } => {
             let by = by.actor()?;
-            with_instance(config, async |instance| outbox::resend(&instance.store, message_id, &by).await).await?;
+            with_instance(config, async |instance| instance.store.admin.resend(message_id, &by).await).await?;
             output::print(format!("message {message_id} is due now"))
         }
         Command::Deliver { timeout } => {
             let timeout = Duration::from_secs(timeout);
             let deliver = async |instance: &Instance| {
-                outbox::deliver_due_within(&instance.store, instance.master_keys.as_deref(), timeout).await
+                outbox::deliver_due(&instance.store.admin, instance.master_keys.as_deref(), timeout).await
             };
             let done = with_instance(config, deliver).await?;
             output::print(format!("{} delivered, {} failed", done.delivered, done.failed))?;

@@ -63,7 +63,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, state, limit, json }) => {
             let (events, next) = with_board(config, &board, async |instance, board| {
-                quarantine::list(&instance.store, board, state, limit, None).await
+                quarantine::list(&instance.store.reader, board, state, limit, None).await
             })
             .await?;
             if json {
@@ -80,7 +80,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Accept(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
             let transaction_id = with_board(config, &board, async |instance, board| {
-                quarantine::accept(&instance.rankings, board, quarantine_id, &act).await
+                quarantine::accept(&instance.store.admin, &instance.rankings, board, quarantine_id, &act).await
             })
             .await?;
             output::print(format!(
@@ -90,7 +90,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Reject(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
             with_board(config, &board, async |instance, board| {
-                quarantine::reject(&instance.store, board, quarantine_id, &act).await
+                instance.store.admin.reject_event(board.slug.as_str(), quarantine_id, &act).await
             })
             .await?;
             output::print(format!("event {quarantine_id} of board {board} rejected"))

@@ -39,12 +39,12 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
     let print = |line: String| spinner.suspend(|| output::print(line)).unwrap_or_default();
     with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &rebuild.board).await?;
-        let periods = rebuild::open_periods(&instance.store, &board, rebuild.period.as_ref()).await?;
+        let periods = rebuild::open_periods(&instance.store.admin, &board, rebuild.period.as_ref()).await?;
         let (mut failed, mut last) = (0, None);
         for period in &periods {
             let name = format!("{} {}", rebuild.board, period.name());
             let step = |step| print(format!("{name}: {}", step_text(step)));
-            match rebuild::rebuild(&instance.store, period, &act, step).await {
+            match rebuild::rebuild(&instance.store.admin, &instance.store.bucket_writer, period, &act, step).await {
                 Ok(outcome) => print(outcome_text(&outcome)),
                 Err(error) => {
                     if periods.len() > 1 {

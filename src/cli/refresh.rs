@@ -65,7 +65,8 @@ async fn refresh_one(
         if board.mode == Mode::Combined && act.reason().is_some() {
             return Err(no_reason());
         }
-        return combining::refresh(&instance.store, &instance.cache, &board, &act.by).await.map(|done| line(&done));
+        let done = combining::refresh(&instance.store.admin, &instance.cache, &board, &act.by).await?;
+        return Ok(line(&done));
     };
     if board.mode == Mode::Combined {
         return Err(Error::invalid(
@@ -73,7 +74,7 @@ async fn refresh_one(
             format!("board {slug} is combined and has one ranking: leave this flag out"),
         ));
     }
-    let refreshed = closing::refresh(&instance.store, &instance.cache, &board, period, act).await?;
+    let refreshed = closing::refresh(&instance.store.admin, &instance.cache, &board, period, act).await?;
     let (name, revision, players) = (refreshed.period, refreshed.revision, thousands(refreshed.players));
     Ok(format!("refreshed {slug} {name}: revision {revision}, {players} players"))
 }
@@ -85,7 +86,7 @@ fn no_reason() -> Error {
 /// Refreshes what is due. Fails if a refresh failed.
 async fn refresh_due(instance: &Instance, print: impl Fn(String) -> Result<()>) -> Result<String> {
     let (mut done, mut failed) = (0_u32, 0_u32);
-    let has_run = combining::refresh_due(&instance.store, &instance.cache, |board, result| {
+    let has_run = combining::refresh_due(&instance.store.admin, &instance.cache, |board, result| {
         let line = match result {
             Ok(combination) => {
                 done += 1;

@@ -108,7 +108,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Void { transaction_id, on: On { board, act } } => {
             let act = act.read()?;
             with_board(config, &board, async |instance, board| {
-                scoring::void(&instance.rankings, board, transaction_id, &act).await
+                scoring::void(&instance.store.admin, &instance.rankings, board, transaction_id, &act).await
             })
             .await?;
             output::print(format!("score transaction {transaction_id} of board {board} voided"))
@@ -116,7 +116,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Reset { user_id, on: On { board, act } } => {
             let act = act.read()?;
             with_board(config, &board, async |instance, board| {
-                scoring::reset(&instance.rankings, board, &user_id, &act).await
+                scoring::reset(&instance.store.admin, &instance.rankings, board, &user_id, &act).await
             })
             .await?;
             output::print(format!("player {user_id} reset on board {board}"))

@@ -64,7 +64,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Create(create) => {
             let by = create.by.actor()?;
             let season = with_board(config, &create.board, async |instance, board| {
-                season::create(&instance.store, board, &create.name, (create.starts_at, create.ends_at), &by).await
+                season::create(&instance.store.admin, board, &create.name, (create.starts_at, create.ends_at), &by)
+                    .await
             })
             .await?;
             if create.json {
@@ -75,7 +76,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::List { board: slug, json } => {
             let (mode, seasons) = with_board(config, &slug, async |instance, board| {
-                Ok((board.mode, season::list(&instance.store, board).await?))
+                Ok((board.mode, instance.store.reader.seasons(board, None).await?))
             })
             .await?;
             if json {

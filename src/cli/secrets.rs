@@ -25,7 +25,7 @@ pub(super) enum Command {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     let Command::Encrypt = command;
     let secrets = with_instance(config, async |instance| {
-        secrets::encrypt_all(&instance.store, instance.master_keys.as_deref()).await
+        secrets::encrypt_all(&instance.store.admin, instance.master_keys.as_deref()).await
     })
     .await?;
     output::print(format!(

@@ -36,7 +36,7 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let (settings, http) = (config.for_serving(&serve.instance)?, serve.http()?);
     // Before background tasks start.
     let secrets = with_instance(config, async |instance| {
-        secrets::prepare(&instance.store, instance.master_keys.as_deref()).await
+        secrets::prepare(&instance.store.admin, instance.master_keys.as_deref()).await
     })
     .await?;
     if secrets.in_clear > 0 {

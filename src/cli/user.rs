@@ -131,7 +131,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Show { player, json } => {
             let user =
-                with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
+                with_instance(config, async |instance| users::find(&instance.store.reader, &player.user_id).await)
+                    .await?;
             if json { output::print_json(&UserResponse::from(user)) } else { output::print(description(&user)) }
         }
         Command::Set { player, name, avatar_url, no_avatar, metadata, attributes, reading } => {
@@ -140,34 +141,35 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let attributes = attributes.into_iter().collect();
             let profile = Profile { name, avatar, metadata, attributes, reading };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
-            let put =
-                async |instance: &Instance| users::put(&instance.rankings, &player.user_id, profile, editor).await;
+            let put = async |instance: &Instance| {
+                users::put(&instance.store.admin, &instance.rankings, &player.user_id, profile, editor).await
+            };
             let (user, is_new) = with_instance(config, put).await?;
             let done = if is_new { "created" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))
         }
-        Command::Ban(OnPlayer { player, act }) => {
-            let act = act.read()?;
-            let ban = async |instance: &Instance| users::ban(&instance.rankings, &player.user_id, &act).await;
-            let user = with_instance(config, ban).await?;
-            output::print(format!("player {} ({}) banned", user.user_id, user.name))
-        }
-        Command::Unban(OnPlayer { player, act }) => {
-            let act = act.read()?;
-            let unban = async |instance: &Instance| users::unban(&instance.rankings, &player.user_id, &act).await;
-            let user = with_instance(config, unban).await?;
-            output::print(format!("player {} ({}) unbanned", user.user_id, user.name))
-        }
+        Command::Ban(on_player) => set_banned(config, on_player, true).await,
+        Command::Unban(on_player) => set_banned(config, on_player, false).await,
         Command::Erase { player, id, by } => {
             let by = by.actor()?;
-            let erase =
-                async |instance: &Instance| users::erase(&instance.rankings, &player.user_id, id.as_deref(), &by).await;
+            let erase = async |instance: &Instance| {
+                users::erase(&instance.store.admin, &instance.rankings, &player.user_id, id.as_deref(), &by).await
+            };
             let erased = with_instance(config, erase).await?;
             output::print(erased)?;
             output::note("This is the player's new id. The scores remain under it; all other data is erased.");
             Ok(())
         }
     }
+}
+
+async fn set_banned(config: &Config, OnPlayer { player, act }: OnPlayer, banned: bool) -> Result<()> {
+    let act = act.read()?;
+    let user = with_instance(config, async |instance| {
+        users::set_banned(&instance.store.admin, &instance.rankings, &player.user_id, banned, &act).await
+    });
+    let user = user.await?;
+    output::print(format!("player {} ({}) {}", user.user_id, user.name, if banned { "banned" } else { "unbanned" }))
 }
 
 fn description(user: &User) -> String {

@@ -61,7 +61,8 @@ pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
         };
         // Counts in Redis are read only once.
         instance.cache.connected().await;
-        verify::verify(&instance.store, &instance.cache, board.as_deref(), verify.period.as_ref(), depth, |checked| {
+        let (admin, cache) = (&instance.store.admin, &instance.cache);
+        verify::verify(admin, cache, board.as_deref(), verify.period.as_ref(), depth, |checked| {
             tally.add(&checked);
         })
         .await

@@ -114,7 +114,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let slug = &set.of.board;
             with_board(config, slug, async |instance, board| {
                 let master_keys = instance.master_keys.as_deref();
-                webhook::set(&instance.store, master_keys, board, &set.url, &secret, &by).await
+                webhook::set(&instance.store.admin, master_keys, board, &set.url, &secret, &by).await
             })
             .await?;
             if given.is_some() {
@@ -129,7 +129,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Show { of: Of { board: slug }, json } => {
             let webhook =
-                with_board(config, &slug, async |instance, board| webhook::find(&instance.store, board).await).await?;
+                with_board(config, &slug, async |instance, board| webhook::find(&instance.store.reader, board).await)
+                    .await?;
             if json {
                 return output::print_json(&Line { board: &slug, url: &webhook.url, created_at: webhook.created_at });
             }
@@ -141,8 +142,10 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Remove(Remove { of: Of { board: slug }, by }) => {
             let by = by.actor()?;
-            with_board(config, &slug, async |instance, board| webhook::remove(&instance.store, board, &by).await)
-                .await?;
+            with_board(config, &slug, async |instance, board| {
+                instance.store.admin.remove_webhook(board.slug.as_str(), &by).await
+            })
+            .await?;
             output::print(format!("webhook of board {slug} removed"))
         }
     }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Code, Error, Result,
-    delivery::transactions::{Cursor, Reader, Start, Transactions},
+    delivery::transactions::{Cursor, LedgerReader, Start, Transactions},
     model::{board::Board, score::Transaction},
     queue::{Entry, Producer, Value, keep_trying},
 };
@@ -55,7 +55,7 @@ pub(crate) async fn run(
         while !stopping.is_cancelled() {
             let stored = to.begin().await?;
             let start = start(copying, &first, to.place(), &stored)?;
-            let mut reader = Reader::begin(copying.transactions, copying.board, start).await?;
+            let mut reader = LedgerReader::begin(copying.transactions, copying.board, start).await?;
             *has_begun = true;
             // The first cursor is stored at once: a repeated start at the present would skip transactions.
             let mut wait = if stored.is_empty() { Duration::ZERO } else { WAIT };
@@ -83,7 +83,7 @@ fn start(copying: &Copying<'_>, first: &Start, place: &str, stored: &str) -> Res
 async fn copy_page(
     copying: &Copying<'_>,
     to: &mut impl Producer,
-    reader: &mut Reader,
+    reader: &mut LedgerReader,
     wait: Duration,
     copied: &AtomicU64,
     stopping: &CancellationToken,

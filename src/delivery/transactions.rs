@@ -24,7 +24,7 @@ use crate::{
         score::Transaction,
     },
     single_flight::SingleFlightCache,
-    store::Store,
+    store::Reader,
 };
 
 /// Interval between checks for new batches, which all waiting readers of a board share.
@@ -37,7 +37,7 @@ const MAX_LAG: i64 = 2_000;
 /// State that all readers of event streams share.
 #[derive(Debug)]
 pub(crate) struct Transactions {
-    store: Store,
+    reader: Reader,
     /// Last batches of boards whose readers wait.
     batches: SingleFlightCache<i32, Vec<i64>>,
     /// Highest id in the ledger when a page was last read.
@@ -95,15 +95,15 @@ impl Start {
 
 impl Transactions {
     /// Prepares reading. `timeout` limits the wait for another reader's check of a board.
-    pub(crate) fn new(store: Store, timeout: Duration) -> Self {
+    pub(crate) fn new(reader: Reader, timeout: Duration) -> Self {
         let batches = SingleFlightCache::new(timeout, LOOK_EVERY);
-        Self { store, batches, ledger_end: AtomicI64::new(0) }
+        Self { reader, batches, ledger_end: AtomicI64::new(0) }
     }
 }
 
 /// A reader of a board's event stream.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct LedgerReader {
     shared: Arc<Transactions>,
     board_id: i32,
     /// Unknown until the first page of a stream from the oldest row.
@@ -115,7 +115,7 @@ pub(crate) struct Reader {
     batches: Vec<i64>,
 }
 
-impl Reader {
+impl LedgerReader {
     /// Begins to read at `start`. [`Error::Conflict`] for a combined board, which has no ledger.
     pub(crate) async fn begin(shared: &Arc<Transactions>, board: &Board, start: Start) -> Result<Self> {
         if board.mode == Mode::Combined {
@@ -127,7 +127,7 @@ impl Reader {
         let (epoch, ids) = match start {
             Start::Oldest => (None, vec![0; lanes]),
             Start::Now => {
-                let settled = shared.store.settle_lanes(board.id, true).await?;
+                let settled = shared.reader.settle_lanes(board.id, true).await?;
                 (Some(settled.epoch), vec![settled.ledger_end; settled.lanes.len()])
             }
             Start::After(cursor) => (Some(cursor.epoch), cursor.ids),
@@ -144,11 +144,11 @@ impl Reader {
     ///
     /// [`Error::Conflict`] if the cursor is from another epoch.
     pub(crate) async fn read(&mut self, limit: u16) -> Result<Vec<Transaction>> {
-        let store = &self.shared.store;
+        let reader = &self.shared.reader;
         let lag = self.shared.ledger_end.load(Ordering::Relaxed) - self.ids.iter().copied().min().unwrap_or_default();
         // Settles lanes before reading the page, which then contains all settled rows.
-        let settled = if lag > MAX_LAG { Some(store.settle_lanes(self.board_id, false).await?) } else { None };
-        let page = store.transactions_after(self.board_id, &self.ids, limit.into()).await?;
+        let settled = if lag > MAX_LAG { Some(reader.settle_lanes(self.board_id, false).await?) } else { None };
+        let page = reader.transactions_after(self.board_id, &self.ids, limit.into()).await?;
         let page = page.ok_or_else(|| Error::not_found(Resource::Board, self.board_id.to_string()))?;
         let is_other = self.epoch.as_ref().is_some_and(|epoch| *epoch != page.epoch);
         if is_other && !self.has_begun {
@@ -207,9 +207,9 @@ impl Reader {
 
     /// Waits until a lane has a newer batch than at the last page.
     async fn changed(&self) -> Result<()> {
-        let Transactions { store, batches, .. } = &*self.shared;
+        let Transactions { reader, batches, .. } = &*self.shared;
         loop {
-            if batches.read(self.board_id, || store.batches(self.board_id)).await? != self.batches {
+            if batches.read(self.board_id, || reader.batches(self.board_id)).await? != self.batches {
                 return Ok(());
             }
             sleep(LOOK_EVERY).await;

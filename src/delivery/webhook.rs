@@ -8,12 +8,12 @@ use crate::{
         encryption::MasterKeys,
         webhook::{Secret, Webhook, WebhookUrl},
     },
-    store::Store,
+    store::{Administrator, Reader},
 };
 
 /// Sets the webhook of a board and the secret that signs its messages. Replaces any earlier ones.
 pub async fn set(
-    store: &Store,
+    admin: &Administrator,
     master_keys: Option<&MasterKeys>,
     board: &Board,
     url: &WebhookUrl,
@@ -22,16 +22,11 @@ pub async fn set(
 ) -> Result<()> {
     let board = board.slug.as_str();
     let secret = secret.encrypt(master_keys, board)?;
-    store.set_webhook(board, url.as_str(), &secret, by).await
+    admin.set_webhook(board, url.as_str(), &secret, by).await
 }
 
 /// Returns the webhook of a board. Returns [`Error::NotFound`] when there is none.
-pub async fn find(store: &Store, board: &Board) -> Result<Webhook> {
-    let webhook = store.webhook(board.slug.as_str()).await?;
+pub async fn find(reader: &Reader, board: &Board) -> Result<Webhook> {
+    let webhook = reader.webhook(board.slug.as_str()).await?;
     webhook.ok_or_else(|| Error::not_found(Resource::Webhook, board.slug.as_str()))
-}
-
-/// Removes the webhook of a board. Returns [`Error::NotFound`] when there is none.
-pub async fn remove(store: &Store, board: &Board, by: &Actor) -> Result<()> {
-    store.remove_webhook(board.slug.as_str(), by).await
 }

@@ -42,7 +42,7 @@ use actix_web::{
         Method,
         header::{self, HeaderName, HeaderValue},
     },
-    middleware::{Next, from_fn},
+    middleware::{Condition, Next, from_fn},
     rt::net::TcpStream,
     web,
 };
@@ -267,13 +267,13 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     // Like actix's HttpServer, except that the stream is monitored.
     let service = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
-        let connected = api.clone();
+        let (connected, is_shared) = (api.clone(), !api.settings.cors_origins.is_empty());
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(broken_body::watch))
             .wrap(from_fn(chunks::split))
             .wrap(from_fn(version::name))
-            .wrap(from_fn(cors::share))
+            .wrap(Condition::new(is_shared, from_fn(cors::share)))
             .wrap(from_fn(secure))
             .wrap(from_fn(observe::observe));
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());

@@ -6,7 +6,7 @@ use crate::{
     Code, Error, Result,
     import::{EdgeFile, Progress, Rejects},
     model::{act::Actor, friend::FRIENDS_MAX},
-    store::{Store, friend::EdgeResult},
+    store::{Administrator, ScoreWriter, friend::EdgeResult},
 };
 
 /// Adds all edges of `source`, which is named `name`, and creates unknown players.
@@ -14,14 +14,15 @@ use crate::{
 /// Refused lines go to `rejects`. `progress` can be watched meanwhile, and has the final counts
 /// afterwards. After an error, a second import of the same file adds the rest.
 pub(crate) async fn run(
-    store: &Store,
+    admin: &Administrator,
+    score_writer: &ScoreWriter,
     name: &str,
     source: EdgeFile,
     by: &Actor,
     rejects: Rejects,
     progress: &Arc<Progress>,
 ) -> Result<()> {
-    store.note_friends_import(name, by).await?;
+    admin.note_friends_import(name, by).await?;
     let mut chunks = source.read(Arc::new(()));
     while let Some(chunk) = chunks.recv().await {
         let chunk = chunk?;
@@ -33,8 +34,8 @@ pub(crate) async fn run(
             lines.map(|line| (line.record.user_id.to_string(), line.record.friend_id.to_string())).unzip();
         let all = [&user_ids[..], &friend_ids].concat();
         // In a separate transaction, because boards share players.
-        store.ensure_users(&all, &vec![None; all.len()]).await?;
-        let results = store.add_friends(&user_ids, &friend_ids).await?;
+        score_writer.ensure_users(&all, &vec![None; all.len()]).await?;
+        let results = admin.add_friends(&user_ids, &friend_ids).await?;
         let (mut accepted, mut repeated) = (0, 0);
         for (line, result) in chunk.lines.iter().zip(results) {
             match refusal(line.record.user_id.as_str(), result) {

@@ -18,7 +18,7 @@ use crate::{
         applier, lane_of,
         write::{self, Answer},
     },
-    store::Store,
+    store::{BucketWriter, ScoreWriter},
 };
 
 /// Maximum concurrent batches over all lanes. More would only wait for each other.
@@ -39,7 +39,8 @@ pub(super) struct Lanes {
 
 /// State shared by the tasks.
 struct Shared {
-    store: Store,
+    score_writer: ScoreWriter,
+    bucket_writer: BucketWriter,
     board: Arc<Board>,
     rejects: Arc<Rejects>,
     progress: Arc<Progress>,
@@ -48,14 +49,16 @@ struct Shared {
 
 impl Lanes {
     pub(super) fn start(
-        store: &Store,
+        score_writer: &ScoreWriter,
+        bucket_writer: &BucketWriter,
         board: &Arc<Board>,
         batch_size: usize,
         rejects: &Arc<Rejects>,
         progress: &Arc<Progress>,
     ) -> Self {
         let shared = Arc::new(Shared {
-            store: store.clone(),
+            score_writer: score_writer.clone(),
+            bucket_writer: bucket_writer.clone(),
             board: Arc::clone(board),
             rejects: Arc::clone(rejects),
             progress: Arc::clone(progress),
@@ -68,7 +71,7 @@ impl Lanes {
             (lane, (Vec::new(), sender))
         };
         let queues = (0..board.lanes).map(&mut start).collect();
-        let applying = AbortOnDropHandle::new(tokio::spawn(applier::run(store.clone())));
+        let applying = AbortOnDropHandle::new(tokio::spawn(applier::run(bucket_writer.clone())));
         Self { board: Arc::clone(board), batch_size, queues, tasks, shared, applying }
     }
 
@@ -102,8 +105,8 @@ impl Lanes {
         }
         drop(self.applying);
         result?;
-        self.shared.store.apply(self.board.id, true).await?;
-        rebalance::rebalance_board(&self.shared.store, self.board.id).await.map(drop)
+        self.shared.bucket_writer.apply(self.board.id, true).await?;
+        rebalance::rebalance_board(&self.shared.bucket_writer, self.board.id).await.map(drop)
     }
 }
 
@@ -118,7 +121,7 @@ impl Shared {
             let events: Vec<&Event> = lines.iter().map(|line| &line.record.event).collect();
             let written = {
                 let _permit = self.permits.acquire().await;
-                lane.write(&self.store, EventSource::Import, &events).await?
+                lane.write(&self.score_writer, &self.bucket_writer, EventSource::Import, &events).await?
             };
             self.record(&lines, &written.answers)?;
         }

@@ -69,7 +69,7 @@ pub(crate) struct ImportedLine<R = ImportedEvent> {
 /// An error stops the import: accepted events stay, and lines with an id may be imported again
 /// without counting twice.
 pub(crate) async fn run(
-    store: &Store,
+    Store { admin, score_writer, bucket_writer, .. }: &Store,
     board: &Arc<Board>,
     name: &str,
     source: EventFile,
@@ -78,10 +78,10 @@ pub(crate) async fn run(
     progress: &Arc<Progress>,
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
-    store.ensure_ledger_months().await?;
-    let mut open_import = store.begin_import(board.id, name, &options.by).await?;
-    let mut preparation = Preparation::new(store, board, options.update_names).await?;
-    let mut lanes = Lanes::start(store, board, options.batch_size, &rejects, progress);
+    score_writer.ensure_ledger_months().await?;
+    let mut open_import = admin.begin_import(board.id, name, &options.by).await?;
+    let mut preparation = Preparation::new(admin, score_writer, board, options.update_names).await?;
+    let mut lanes = Lanes::start(score_writer, bucket_writer, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));
     let result = async {
         while let Some(chunk) = chunks.recv().await {
@@ -104,5 +104,5 @@ pub(crate) async fn run(
     let result = result.await;
     // The error of a failed lane is the cause; the reading side only fails in consequence.
     lanes.finish().await.and(result).and(rejects.flush())?;
-    store.end_import(open_import).await
+    admin.end_import(open_import).await
 }

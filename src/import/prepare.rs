@@ -11,7 +11,7 @@ use crate::{
     Error, Result,
     import::ImportedLine,
     model::board::{Board, PeriodKind},
-    store::Store,
+    store::{Administrator, ScoreWriter},
 };
 
 /// Times whose periods are opened in one transaction, which blocks all writers of the board.
@@ -26,7 +26,8 @@ type Bounds = BTreeMap<DateTime<Utc>, DateTime<Utc>>;
 
 /// Players, partitions and periods created so far.
 pub(super) struct Preparation {
-    store: Store,
+    admin: Administrator,
+    score_writer: ScoreWriter,
     board: Arc<Board>,
     update_names: bool,
     /// First days of the months whose ledger partitions are known to exist.
@@ -36,9 +37,15 @@ pub(super) struct Preparation {
 }
 
 impl Preparation {
-    pub(super) async fn new(store: &Store, board: &Arc<Board>, update_names: bool) -> Result<Self> {
+    pub(super) async fn new(
+        admin: &Administrator,
+        score_writer: &ScoreWriter,
+        board: &Arc<Board>,
+        update_names: bool,
+    ) -> Result<Self> {
         let mut preparation = Self {
-            store: store.clone(),
+            admin: admin.clone(),
+            score_writer: score_writer.clone(),
             board: Arc::clone(board),
             update_names,
             months: BTreeSet::new(),
@@ -52,7 +59,7 @@ impl Preparation {
     ///
     /// Lines in the future create no player and no period.
     pub(super) async fn prepare(&mut self, lines: Vec<ImportedLine>) -> Result<(Vec<ImportedLine>, Vec<ImportedLine>)> {
-        let now = self.store.now().await?;
+        let now = self.admin.now().await?;
         let is_past = |line: &ImportedLine| line.record.event.occurred_at.is_none_or(|at| at <= now);
         let (lines, future): (Vec<ImportedLine>, Vec<ImportedLine>) = lines.into_iter().partition(is_past);
         let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.record.event.occurred_at).collect();
@@ -72,7 +79,7 @@ impl Preparation {
             while let Some(next) = new.next_if(|next| Some(*next) == last.checked_add_months(Months::new(1))) {
                 last = next;
             }
-            self.store.ensure_ledger_months_between(start(first), start(last)).await?;
+            self.score_writer.ensure_ledger_months_between(start(first), start(last)).await?;
         }
         self.months.extend(months);
         Ok(())
@@ -90,7 +97,7 @@ impl Preparation {
             }
             let some: Vec<DateTime<Utc>> = by_date.into_values().collect();
             for few in some.chunks(TIMES_PER_STEP) {
-                self.store.open_periods(self.board.id, few).await?;
+                self.score_writer.open_periods(self.board.id, few).await?;
             }
             self.look_up_periods().await?;
         }
@@ -107,7 +114,7 @@ impl Preparation {
 
     async fn look_up_periods(&mut self) -> Result<()> {
         let mut periods: Vec<_> = self.board.periods.iter().map(|kind| (*kind, Bounds::new())).collect();
-        for (kind, starts_at, ends_at) in self.store.period_bounds(self.board.id).await? {
+        for (kind, starts_at, ends_at) in self.admin.period_bounds(self.board.id).await? {
             if let Some((_, bounds)) = periods.iter_mut().find(|(kept, _)| *kept == kind) {
                 bounds
                     .insert(starts_at.unwrap_or(DateTime::<Utc>::MIN_UTC), ends_at.unwrap_or(DateTime::<Utc>::MAX_UTC));
@@ -132,12 +139,12 @@ impl Preparation {
         let (ids, names): (Vec<String>, Vec<Option<String>>) =
             names.into_iter().map(|(id, name)| (id.to_owned(), name.map(str::to_owned))).unzip();
         if !ids.is_empty() {
-            self.store.ensure_users(&ids, &names).await?;
+            self.score_writer.ensure_users(&ids, &names).await?;
         }
         let (ids, names): (Vec<String>, Vec<Option<String>>) =
             last_names.into_iter().map(|(id, name)| (id.to_owned(), Some(name.to_owned()))).unzip();
         if !ids.is_empty() {
-            self.store.rename_users(&ids, &names).await?;
+            self.admin.rename_users(&ids, &names).await?;
         }
         Ok(())
     }

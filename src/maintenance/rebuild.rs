@@ -18,7 +18,7 @@ use crate::{
         period::{PeriodSelector, PeriodState},
     },
     periods::closing,
-    store::{Store, rebuild::Rebuilder, verification::VerifiablePeriod},
+    store::{Administrator, BucketWriter, rebuild::Rebuilder, verification::VerifiablePeriod},
 };
 
 /// Logged changes applied while writers wait for the swap: about 10 ms.
@@ -70,10 +70,14 @@ impl OpenPeriod {
 /// Returns the period that a selector means, or all periods of a board that are not closed.
 ///
 /// Returns [`Error::Conflict`] when the selected period is closed or has no scores.
-pub async fn open_periods(store: &Store, board: &Board, selector: Option<&PeriodSelector>) -> Result<Vec<OpenPeriod>> {
+pub async fn open_periods(
+    admin: &Administrator,
+    board: &Board,
+    selector: Option<&PeriodSelector>,
+) -> Result<Vec<OpenPeriod>> {
     let mut period_id = None;
     if let Some(selector) = selector {
-        let named = closing::named(store, board, selector).await?;
+        let named = closing::named(admin, board, selector).await?;
         if board.mode == Mode::Combined {
             return Err(Error::other_conflict(format!(
                 "board {0} is combined: `centile refresh --board {0}` computes it from its sources",
@@ -91,16 +95,16 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
             return Err(Error::other_conflict(format!("{} of board {} has no scores", named.name, board.slug)));
         }
     }
-    let periods = store.verifiable_periods(Some(board.id), period_id).await?;
+    let periods = admin.verifiable_periods(Some(board.id), period_id).await?;
     Ok(periods.into_iter().filter(|period| period.ranking_id.is_some()).map(OpenPeriod).collect())
 }
 
 /// Rebuilds the periods whose rankings are marked as damaged. Logs each.
-pub(crate) async fn rebuild_damaged(store: &Store) -> Result<()> {
-    for period_id in store.damaged_periods().await? {
-        for period in store.verifiable_periods(None, Some(period_id)).await?.into_iter().map(OpenPeriod) {
+pub(crate) async fn rebuild_damaged(admin: &Administrator, bucket_writer: &BucketWriter) -> Result<()> {
+    for period_id in bucket_writer.damaged_periods().await? {
+        for period in admin.verifiable_periods(None, Some(period_id)).await?.into_iter().map(OpenPeriod) {
             let act = Act::new("maintenance".parse()?, Some("bucket rows did not match the log".to_owned()))?;
-            match rebuild(store, &period, &act, |_| ()).await {
+            match rebuild(admin, bucket_writer, &period, &act, |_| ()).await {
                 Ok(Rebuilt { board, period, .. }) => tracing::warn!(board, period, "a damaged ranking was rebuilt"),
                 // Another instance rebuilds it.
                 Err(Error::Conflict { .. }) => {}
@@ -116,18 +120,19 @@ pub(crate) async fn rebuild_damaged(store: &Store) -> Result<()> {
 /// Returns [`Error::Conflict`] when the period is closed meanwhile, or another process is
 /// rebuilding it.
 pub async fn rebuild(
-    store: &Store,
+    admin: &Administrator,
+    bucket_writer: &BucketWriter,
     OpenPeriod(period): &OpenPeriod,
     act: &Act,
     mut report: impl FnMut(Step),
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
-    let mut rebuilder = store.rebuilder(period.board_id, period.period_id).await?;
+    let mut rebuilder = admin.rebuilder(period.board_id, period.period_id).await?;
     rebuilder.raise_lanes().await?;
-    let (players, before) = build(store, &mut rebuilder, Some(act), &mut report).await?;
+    let (players, before) = build(bucket_writer, &mut rebuilder, Some(act), &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
-    let kept = rebalance::rebalance(store, after).await?;
+    let kept = rebalance::rebalance(bucket_writer, after).await?;
     let time = begin.elapsed();
     let VerifiablePeriod { board, period, .. } = period.clone();
     tracing::info!(board, period, before, after, players, duration_ms = time.as_millis(), "period rebuilt");
@@ -140,15 +145,15 @@ pub async fn rebuild(
 ///
 /// `act` is recorded in the audit log.
 pub(crate) async fn build(
-    store: &Store,
+    bucket_writer: &BucketWriter,
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
     report: &mut impl FnMut(Step),
 ) -> Result<(u64, i64)> {
-    report(Step::Repaired(rebuilder.repair_players(store).await?));
+    report(Step::Repaired(rebuilder.repair_players().await?));
     let players = rebuilder.fill_bounds().await?;
     report(Step::LaidOut(players));
-    Ok((players, swap(store, rebuilder, act, report).await?))
+    Ok((players, swap(bucket_writer, rebuilder, act, report).await?))
 }
 
 /// Writes the bucket rows until few enough changes remain to apply while writers wait, then swaps the
@@ -156,7 +161,7 @@ pub(crate) async fn build(
 ///
 /// If scores arrive faster than rounds get shorter, the limit grows.
 async fn swap(
-    store: &Store,
+    bucket_writer: &BucketWriter,
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
     report: &mut impl FnMut(Step),
@@ -166,7 +171,7 @@ async fn swap(
         let changes = rebuilder.fill_rows().await?;
         report(Step::CaughtUp(changes));
         // The swap applies the rest in one transaction, which no reader sees before its end.
-        store.apply(rebuilder.board_id, true).await?;
+        bucket_writer.apply(rebuilder.board_id, true).await?;
         if let Some(before) = rebuilder.swap(limit, act).await? {
             return Ok(before);
         }

@@ -11,7 +11,7 @@ use crate::{
     Result,
     background::Background,
     cache::Cache,
-    delivery::outbox,
+    delivery::outbox::{self, DEFAULT_TIMEOUT},
     maintenance::{
         rebalance::{self, Rebalancer},
         rebuild,
@@ -25,7 +25,7 @@ use crate::{
     },
     ranking::rankings::Rankings,
     scoring::accepted::AcceptedScores,
-    store::Store,
+    store::{Administrator, ScoreWriter, Store},
     users,
 };
 
@@ -35,6 +35,7 @@ const LEDGER_EVERY: Duration = Duration::from_mins(10);
 /// The parts that background maintenance uses.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
+    store: Store,
     rankings: Arc<Rankings>,
     master_keys: Option<Arc<MasterKeys>>,
     rebalancer: Rebalancer,
@@ -45,12 +46,13 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// Creates a scheduler. Nothing runs before [`Self::start`].
     pub(crate) fn new(
+        store: Store,
         rankings: Arc<Rankings>,
         master_keys: Option<Arc<MasterKeys>>,
         accepted: Arc<AcceptedScores>,
     ) -> Arc<Self> {
         let (rebalancer, count_checks) = (Rebalancer::new(accepted), CountFindings::default());
-        Arc::new(Self { rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
+        Arc::new(Self { store, rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
     /// Starts the background work: every ten minutes, maintains the ledger, freezes its ended months,
@@ -62,25 +64,25 @@ impl Scheduler {
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {
         self.repeat(background, LEDGER_EVERY, "the ledger could not be maintained", |this| async move {
-            keep_ledger(&this.rankings.store).await.map(drop)
+            keep_ledger(&this.store.admin, &this.store.score_writer).await.map(drop)
         });
         self.repeat(background, LEDGER_EVERY, "ended months of the ledger could not be frozen", |this| async move {
-            this.rankings.store.freeze_ledger_months().await.map(drop)
+            this.store.admin.freeze_ledger_months().await.map(drop)
         });
         self.repeat(background, LEDGER_EVERY, "an erasure could not be finished", |this| async move {
-            users::finish_erasures(&this.rankings).await
+            users::finish_erasures(&this.store.admin, &this.rankings).await
         });
         self.repeat(background, every, "players could not be moved to other segments", |this| async move {
-            users::finish_moves(&this.rankings).await
+            users::finish_moves(&this.store.admin, &this.rankings).await
         });
         self.repeat(background, every, "messages could not be delivered", |this| async move {
-            outbox::deliver_due(&this.rankings.store, this.master_keys.as_deref()).await.map(drop)
+            outbox::deliver_due(&this.store.admin, this.master_keys.as_deref(), DEFAULT_TIMEOUT).await.map(drop)
         });
         self.repeat(background, every, "counts could not be checked", |this| async move {
-            verify::check_counts(&this.rankings.store, &this.count_checks).await.map(drop)
+            verify::check_counts(&this.store.admin, &this.count_checks).await.map(drop)
         });
         self.repeat(background, every, "rolling windows could not be prepared", |this| async move {
-            window::prepare_due(&this.rankings.store, |Prepared { board, period, result }| {
+            window::prepare_due(&this.store.admin, &this.store.bucket_writer, |Prepared { board, period, result }| {
                 if let Err(error) = result {
                     tracing::error!(board, period, %error, "a rolling window could not be prepared");
                 }
@@ -88,23 +90,22 @@ impl Scheduler {
             .await
         });
         self.repeat(background, every, "damaged rankings could not be rebuilt", |this| async move {
-            rebuild::rebuild_damaged(&this.rankings.store).await
+            rebuild::rebuild_damaged(&this.store.admin, &this.store.bucket_writer).await
         });
         self.repeat(background, every, "periods could not be closed", |this| async move {
-            let Rankings { store, cache, .. } = &*this.rankings;
-            let closed = close_due(store, cache).await;
+            let closed = close_due(&this.store.admin, &this.rankings.cache).await;
             if closed.is_ok() {
                 *this.last_run() = Some(Instant::now());
             }
-            log_failure("archives could not be dropped", closing::drop_expired(store).await.map(drop));
+            log_failure("archives could not be dropped", closing::drop_expired(&this.store.admin).await.map(drop));
             closed
         });
         // A task of its own: the rows of a large ranking take minutes, for which no period must wait.
         self.repeat(background, every, "rows of closed rankings could not be removed", |this| async move {
-            closing::remove_released(&this.rankings.store).await.map(drop)
+            closing::remove_released(&this.store.admin).await.map(drop)
         });
         self.repeat(background, every, "combined boards could not be refreshed", |this| async move {
-            combining::refresh_due(&this.rankings.store, &this.rankings.cache, |board, result| {
+            combining::refresh_due(&this.store.admin, &this.rankings.cache, |board, result| {
                 if let Err(error) = result {
                     tracing::error!(board, %error, "a combined board could not be refreshed");
                 }
@@ -121,7 +122,7 @@ impl Scheduler {
                     _ = ticks.tick() => false,
                     () = this.rebalancer.accepted.early.notified() => true,
                 };
-                let rebalanced = rebalance::rebalance_due(&this.rankings.store, &this.rebalancer, is_early).await;
+                let rebalanced = rebalance::rebalance_due(&this.store.bucket_writer, &this.rebalancer, is_early).await;
                 log_failure("layouts could not be rebalanced", rebalanced.map(drop));
             }
         });
@@ -173,8 +174,8 @@ fn log_failure(what: &'static str, result: Result<()>) {
 }
 
 /// Closes due periods, and logs a warning for each that waits for an interrupted import.
-async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
-    closing::close_due(store, cache, |outcome| {
+async fn close_due(admin: &Administrator, cache: &Cache) -> Result<()> {
+    closing::close_due(admin, cache, |outcome| {
         if let Outcome::Waits { board, period, source, is_running: false } = outcome {
             tracing::warn!(
                 board,
@@ -192,13 +193,13 @@ async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
 /// ids it deleted.
 ///
 /// These rows are decided events in quarantine, logged batches, and callers' ids.
-pub async fn keep_ledger(store: &Store) -> Result<u64> {
-    store.ensure_ledger_months().await?;
-    while store.forget_decided_events().await? > 0 {}
-    while store.forget_batches().await? > 0 {}
+pub async fn keep_ledger(admin: &Administrator, score_writer: &ScoreWriter) -> Result<u64> {
+    score_writer.ensure_ledger_months().await?;
+    while admin.forget_decided_events().await? > 0 {}
+    while admin.forget_batches().await? > 0 {}
     let mut forgotten = 0;
     loop {
-        match store.forget_expired_ids().await? {
+        match admin.forget_expired_ids().await? {
             0 => return Ok(forgotten),
             some => forgotten += some,
         }

@@ -7,7 +7,7 @@ use crate::{
         encryption::{MasterKeys, StoredSecret, is_example},
         webhook,
     },
-    store::Store,
+    store::Administrator,
 };
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub struct Secrets {
 ///
 /// Returns [`Error::Invalid`] when the master key of a secret is missing, [`Error::Conflict`] when
 /// a secret is an example.
-pub async fn prepare(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
-    key::refuse_examples(store).await?;
-    encrypt(store, keys, |stored, _| !stored.encrypted).await
+pub async fn prepare(admin: &Administrator, keys: Option<&MasterKeys>) -> Result<Secrets> {
+    key::refuse_examples(&admin.reader).await?;
+    encrypt(admin, keys, |stored, _| !stored.encrypted).await
 }
 
 /// Encrypts with the first master key all secrets that are in clear text or encrypted with another
@@ -34,25 +34,25 @@ pub async fn prepare(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets
 ///
 /// Safe to repeat, and to run concurrently. Returns [`Error::Invalid`] without a master key, or
 /// when the key of a secret is missing.
-pub async fn encrypt_all(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
+pub async fn encrypt_all(admin: &Administrator, keys: Option<&MasterKeys>) -> Result<Secrets> {
     if keys.is_none() {
         return Err(Error::invalid(
             "master_key",
             "is missing: set CENTILE_MASTER_KEY to the key that encrypts secrets",
         ));
     }
-    encrypt(store, keys, |stored, keys| !(stored.encrypted && keys.is_current(&stored.bytes))).await
+    encrypt(admin, keys, |stored, keys| !(stored.encrypted && keys.is_current(&stored.bytes))).await
 }
 
 /// Encrypts the secrets for which `is_wanted` returns true; checks all.
 async fn encrypt(
-    store: &Store,
+    admin: &Administrator,
     keys: Option<&MasterKeys>,
     is_wanted: fn(&StoredSecret, &MasterKeys) -> bool,
 ) -> Result<Secrets> {
     let mut encrypted = 0;
     loop {
-        let (all, mut in_clear, mut has_changed) = (store.webhook_secrets().await?, 0, false);
+        let (all, mut in_clear, mut has_changed) = (admin.reader.webhook_secrets().await?, 0, false);
         for (board, stored) in &all {
             let purpose = webhook::purpose(board);
             let secret =
@@ -64,7 +64,7 @@ async fn encrypt(
             }
             match keys {
                 Some(keys) if is_wanted(stored, keys) => {
-                    if store.reencrypt_webhook(board, stored, &keys.encrypt(&purpose, &secret)?).await? {
+                    if admin.reencrypt_webhook(board, stored, &keys.encrypt(&purpose, &secret)?).await? {
                         encrypted += 1;
                     } else {
                         has_changed = true;

@@ -21,7 +21,7 @@ use crate::{
     periods::closing,
     ranking::counts,
     store::{
-        Store,
+        Administrator,
         verification::{PeriodComparison, SettledPoint, VerifiablePeriod, Verifier},
     },
     telemetry,
@@ -55,7 +55,7 @@ pub enum Depth {
 /// Compares all periods that have a ranking or an archive, those of a board, or one. Reports each
 /// as soon as it is compared.
 pub async fn verify(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     board: Option<&Board>,
     selector: Option<&PeriodSelector>,
@@ -64,14 +64,14 @@ pub async fn verify(
 ) -> Result<()> {
     let mut period_id = None;
     if let (Some(board), Some(selector)) = (board, selector) {
-        let named = closing::named(store, board, selector).await?;
+        let named = closing::named(admin, board, selector).await?;
         // The period has no scores, so there is nothing to compare.
         let Some(id) = named.period_id else { return Ok(()) };
         period_id = Some(id);
     }
-    let mut verifier = store.verifier().await?;
+    let mut verifier = admin.verifier().await?;
     let mut begun = None;
-    for period in store.verifiable_periods(board.map(|board| board.id), period_id).await? {
+    for period in admin.verifiable_periods(board.map(|board| board.id), period_id).await? {
         let (board, name) = (period.board.clone(), period.period.clone());
         let (id, ranking_id) = (period.period_id, period.ranking_id);
         let checked = match depth {
@@ -213,9 +213,10 @@ impl CountFindings {
 ///
 /// Logs a difference when it first appears, and counts it until it is gone. Returns the number of
 /// known differences. A ranking that cannot be checked does not stop the others; returns the last error.
-pub async fn check_counts(store: &Store, known: &CountFindings) -> Result<usize> {
+pub async fn check_counts(admin: &Administrator, known: &CountFindings) -> Result<usize> {
     let begin = Instant::now();
-    let rankings: Vec<i64> = store.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
+    let rankings: Vec<i64> =
+        admin.reader.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
     let (bucket, after) = {
         let mut findings = lock(known);
         findings.wrong.retain(|(ranking_id, _)| rankings.contains(ranking_id));
@@ -229,9 +230,9 @@ pub async fn check_counts(store: &Store, known: &CountFindings) -> Result<usize>
             break;
         }
         let checked = async {
-            let found = store.count_difference(ranking_id, bucket, MAX_ROWS).await?;
+            let found = admin.count_difference(ranking_id, bucket, MAX_ROWS).await?;
             record(known, ranking_id, bucket, found.as_ref());
-            store.bucket_skew(ranking_id).await
+            admin.reader.bucket_skew(ranking_id).await
         };
         match checked.await {
             Ok(skew) => drop(lock(known).skew.insert(ranking_id, skew)),

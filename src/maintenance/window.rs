@@ -11,7 +11,7 @@ use std::{
 use crate::{
     Error, Result,
     maintenance::rebuild,
-    store::{Store, rebuild::WantedWindow},
+    store::{Administrator, BucketWriter, rebuild::WantedWindow},
     telemetry,
 };
 
@@ -35,16 +35,20 @@ pub struct FilledWindow {
 
 /// Prepares all windows whose time has come, one after another, and reports each. Leaves out those that
 /// another process is preparing.
-pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Result<()> {
+pub async fn prepare_due(
+    admin: &Administrator,
+    bucket_writer: &BucketWriter,
+    mut report: impl FnMut(Prepared),
+) -> Result<()> {
     let mut tried = HashSet::new();
     loop {
         // Look again each time: preparing a window takes long.
-        let mut wanted = store.wanted_windows().await?.into_iter();
+        let mut wanted = admin.wanted_windows().await?.into_iter();
         let Some(window) = wanted.find(|window| tried.insert((window.board_id, window.label.clone()))) else {
             return Ok(());
         };
         let period = format!("rolling:{}", window.label);
-        let Some(result) = prepare(store, &window).await.transpose() else { continue };
+        let Some(result) = prepare(admin, bucket_writer, &window).await.transpose() else { continue };
         if let Ok(FilledWindow { players, limited, time }) = &result {
             tracing::info!(board = window.board, period, players, duration_ms = time.as_millis(), "window prepared");
             telemetry::count_limited_sums(*limited);
@@ -62,15 +66,19 @@ pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Res
 }
 
 /// Fills a window. Returns `None` if there was nothing to do.
-async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<FilledWindow>> {
+async fn prepare(
+    admin: &Administrator,
+    bucket_writer: &BucketWriter,
+    window: &WantedWindow,
+) -> Result<Option<FilledWindow>> {
     let begin = Instant::now();
-    let Some(period_id) = store.open_window(window).await? else { return Ok(None) };
-    let mut rebuilder = match store.rebuilder(window.board_id, period_id).await {
+    let Some(period_id) = admin.open_window(window).await? else { return Ok(None) };
+    let mut rebuilder = match admin.rebuilder(window.board_id, period_id).await {
         // Another process has begun at the same moment.
         Err(Error::Conflict { .. }) => return Ok(None),
         rebuilder => rebuilder?,
     };
-    let (players, _) = rebuild::build(store, &mut rebuilder, None, &mut |_| ()).await?;
+    let (players, _) = rebuild::build(bucket_writer, &mut rebuilder, None, &mut |_| ()).await?;
     let limited = rebuilder.limited_sums().await?;
     rebuilder.end().await;
     Ok(Some(FilledWindow { players, limited, time: begin.elapsed() }))

@@ -88,11 +88,6 @@ impl<'a> Tiering<'a> {
     pub fn tier(self, score: i64, rank: u64) -> Option<Option<&'a str>> {
         (!self.tiers.is_empty()).then(|| self.tiers.of(self.order, score, rank, self.players).map(Tier::name))
     }
-
-    /// Returns the tier of this row, like [`Tiering::tier`].
-    pub fn of(self, row: &Row) -> Option<Option<&'a str>> {
-        self.tier(row.score, row.rank)
-    }
 }
 
 /// A player's rank after an event.

@@ -13,14 +13,13 @@ use crate::{
     Code, Error, Resource, Result,
     cache::{Cache, CacheKey},
     model::{
-        act::{Act, Actor},
+        act::Act,
         board::Board,
         closing::ClosedPeriod,
         period::{PeriodSelector, PeriodState},
-        score::Correction,
     },
     store::{
-        Store,
+        Administrator,
         closing::{Closer, DuePeriod, NamedPeriod},
     },
     telemetry,
@@ -60,16 +59,16 @@ const DUE_AT_ONCE: usize = 20;
 /// reports each result at once. Closes the segments of a period after it.
 ///
 /// Returns `false`, and does nothing, while another process is closing periods.
-pub async fn close_due(store: &Store, cache: &Cache, report: impl FnMut(Outcome)) -> Result<bool> {
-    store.open_snapshots().await?;
-    while store.release_unused_windows().await? {}
+pub async fn close_due(admin: &Administrator, cache: &Cache, report: impl FnMut(Outcome)) -> Result<bool> {
+    admin.open_snapshots().await?;
+    while admin.release_unused_windows().await? {}
     // Usually nothing is due, and the lock is not needed.
-    if store.due_periods(None).await?.is_empty() {
+    if admin.due_periods(None).await?.is_empty() {
         return Ok(true);
     }
     // Then looks them up again under the lock: another process may have closed some.
-    let Some(mut closer) = store.closer().await? else { return Ok(false) };
-    close_all(store, cache, &mut closer, None, report).await?;
+    let Some(mut closer) = admin.closer().await? else { return Ok(false) };
+    close_all(admin, cache, &mut closer, None, report).await?;
     closer.end().await;
     Ok(true)
 }
@@ -77,7 +76,7 @@ pub async fn close_due(store: &Store, cache: &Cache, report: impl FnMut(Outcome)
 /// Closes all due periods, or one whole period and its segments. If one of them cannot be closed, the
 /// others are closed nevertheless.
 async fn close_all(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     closer: &mut Closer,
     whole_id: Option<i64>,
@@ -86,11 +85,11 @@ async fn close_all(
     let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
     // Segments of periods that end meanwhile are left to the next run. Otherwise a run would not end
     // if segments became due faster than it closes them.
-    let began = store.now().await?;
+    let began = admin.now().await?;
     loop {
         if due.is_empty() {
             // Closing a period makes its segments due.
-            let found = store.due_periods(whole_id).await?.into_iter();
+            let found = admin.due_periods(whole_id).await?.into_iter();
             let is_for_this_run = |due: &DuePeriod| !due.is_segment || whole_id.is_some() || due.ends_at <= began;
             due.extend(found.filter(|due| !tried.contains(&due.period_id) && is_for_this_run(due)).take(DUE_AT_ONCE));
         }
@@ -102,7 +101,7 @@ async fn close_all(
             report(Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) });
             continue;
         }
-        report(close(store, cache, closer, period_id, &board, &period).await.unwrap_or_else(|error| {
+        report(close(admin, cache, closer, period_id, &board, &period).await.unwrap_or_else(|error| {
             tracing::error!(board, period, %error, "a period could not be closed");
             Outcome::Failed { board, period, error }
         }));
@@ -115,13 +114,13 @@ async fn close_all(
 /// Returns [`Error::Conflict`] when the period has not ended, and for a segment. Returns `false`, and
 /// does nothing, while another process is closing periods.
 pub async fn close_one(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     board: &Board,
     selector: &PeriodSelector,
     mut report: impl FnMut(Outcome),
 ) -> Result<bool> {
-    let named = named(store, board, selector).await?;
+    let named = named(admin, board, selector).await?;
     if selector.segment().is_some() {
         return Err(Error::other_conflict(format!("{} is closed together with {}", named.name, selector.whole())));
     }
@@ -129,15 +128,15 @@ pub async fn close_one(
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
         return Err(Error::other_conflict(format!("{} of board {} is not over yet: it {end}", named.name, board.slug)));
     }
-    let is_due = named.period_id.is_some() && !store.due_periods(named.period_id).await?.is_empty();
+    let is_due = named.period_id.is_some() && !admin.due_periods(named.period_id).await?.is_empty();
     let mut has_reported = false;
     if is_due {
-        let Some(mut closer) = store.closer().await? else { return Ok(false) };
+        let Some(mut closer) = admin.closer().await? else { return Ok(false) };
         let report = |outcome| {
             has_reported = true;
             report(outcome);
         };
-        close_all(store, cache, &mut closer, named.period_id, report).await?;
+        close_all(admin, cache, &mut closer, named.period_id, report).await?;
         closer.end().await;
     }
     if !has_reported {
@@ -151,7 +150,7 @@ pub async fn close_one(
 /// Runs the steps of closing, each in a separate transaction. After a crash the next run starts
 /// again.
 async fn close(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     closer: &mut Closer,
     period_id: i64,
@@ -161,7 +160,7 @@ async fn close(
     let begin = Instant::now();
     // Take the cut-off. An import of the board must end first.
     let Some(cut_off_at) = closer.cut_off(period_id).await? else {
-        return waiting_import(store, period_id, board, period).await;
+        return waiting_import(admin, period_id, board, period).await;
     };
     // Build the archive from the ledger, and compare the live ranking with it.
     let checked = match closer.build(period_id).await {
@@ -172,13 +171,13 @@ async fn close(
         Ok(checked) => checked,
         // An import that has started meanwhile has cancelled the closing.
         Err(error @ Error::Conflict { .. }) => {
-            return waiting_import(store, period_id, board, period).await.map_err(|_| error);
+            return waiting_import(admin, period_id, board, period).await.map_err(|_| error);
         }
         Err(error) => return Err(error),
     };
     // Close the period. From here on, the archive answers.
     if !closer.finish(period_id, cut_off_at).await? {
-        return waiting_import(store, period_id, board, period).await;
+        return waiting_import(admin, period_id, board, period).await;
     }
     if differences > 0 {
         tracing::error!(
@@ -188,7 +187,7 @@ async fn close(
             "the live ranking did not agree with the ledger; the archive has the ledger's values; see centile.archive_differences"
         );
     }
-    cache_top(store, cache, period_id).await;
+    cache_top(admin, cache, period_id).await;
     let time = begin.elapsed();
     tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
     let done = ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time };
@@ -198,8 +197,8 @@ async fn close(
 
 /// Returns the import that a period waits for. Returns [`Error::Conflict`] when there is
 /// none.
-async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
-    let due = store.due_periods(Some(period_id)).await?.pop();
+async fn waiting_import(admin: &Administrator, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
+    let due = admin.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
         import.ok_or_else(|| Error::other_conflict(format!("closing {period} was cancelled; retry")))?;
@@ -207,8 +206,8 @@ async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str
 }
 
 /// Puts a frozen top into the cache, for a day. On failure the first reader does it.
-pub(crate) async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
-    match store.closed_top(period_id).await {
+pub(crate) async fn cache_top(admin: &Administrator, cache: &Cache, period_id: i64) {
+    match admin.closed_top(period_id).await {
         Ok(Some(top)) => {
             let key = CacheKey::Closed {
                 epoch: top.epoch,
@@ -223,8 +222,8 @@ pub(crate) async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
     }
 }
 
-pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
-    let named = store.named_period(board.id, selector).await?;
+pub(crate) async fn named(admin: &Administrator, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
+    let named = admin.named_period(board.id, selector).await?;
     let named = named.ok_or_else(|| Error::NotFound {
         what: Resource::Period,
         name: selector.to_string(),
@@ -250,13 +249,13 @@ pub struct Refreshed {
 /// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped, and for a
 /// segment; [`Error::Retry`] while another process is closing or refreshing periods.
 pub async fn refresh(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     board: &Board,
     selector: &PeriodSelector,
     act: &Act,
 ) -> Result<Refreshed> {
-    let named = named(store, board, selector).await?;
+    let named = named(admin, board, selector).await?;
     if selector.segment().is_some() {
         return Err(Error::other_conflict(format!("{} is refreshed together with {}", named.name, selector.whole())));
     }
@@ -265,22 +264,15 @@ pub async fn refresh(
     };
     let another =
         || Error::retry(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
-    let mut closer = store.closer().await?.ok_or_else(another)?;
+    let mut closer = admin.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
-    cache_top(store, cache, period_id).await;
-    for segment in store.outdated_segments(period_id).await? {
+    cache_top(admin, cache, period_id).await;
+    for segment in admin.outdated_segments(period_id).await? {
         closer.refresh(segment, act).await?;
-        cache_top(store, cache, segment).await;
+        cache_top(admin, cache, segment).await;
     }
     closer.end().await;
     Ok(Refreshed { period: named.name, revision, players })
-}
-
-/// Adds a past score, also to closed periods.
-///
-/// Returns the transaction id, and the closed periods whose archives need a refresh.
-pub async fn correct(store: &Store, board: &Board, correction: &Correction) -> Result<(i64, Vec<String>)> {
-    store.correct_score(board.slug.as_str(), correction).await
 }
 
 /// An archive that exceeds its board's retention.
@@ -296,13 +288,13 @@ pub struct ExpiredArchive {
 /// Drops the archives that exceed their boards' retention; returns the result for each.
 ///
 /// Returns `None` while another process is closing periods.
-pub async fn drop_expired(store: &Store) -> Result<Option<Vec<ExpiredArchive>>> {
-    if store.expired_archives().await?.is_empty() {
+pub async fn drop_expired(admin: &Administrator) -> Result<Option<Vec<ExpiredArchive>>> {
+    if admin.expired_archives().await?.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let Some(mut closer) = store.closer().await? else { return Ok(None) };
+    let Some(mut closer) = admin.closer().await? else { return Ok(None) };
     let mut expired = Vec::new();
-    for (period_id, board, period) in store.expired_archives().await? {
+    for (period_id, board, period) in admin.expired_archives().await? {
         let dropped = closer.drop_archive(period_id).await;
         match &dropped {
             Ok(()) => tracing::info!(board, period, "archive dropped, beyond the board's retention"),
@@ -317,20 +309,13 @@ pub async fn drop_expired(store: &Store) -> Result<Option<Vec<ExpiredArchive>>> 
 }
 
 /// Removes the rows of released and abandoned rankings in steps; returns how many.
-pub async fn remove_released(store: &Store) -> Result<u64> {
-    while store.release_abandoned().await? > 0 {}
+pub async fn remove_released(admin: &Administrator) -> Result<u64> {
+    while admin.release_abandoned().await? > 0 {}
     let mut removed = 0;
     loop {
-        match store.remove_released().await? {
+        match admin.remove_released().await? {
             0 => return Ok(removed),
             some => removed += some,
         }
     }
-}
-
-/// Abandons a board's interrupted imports, so that its periods can be closed; returns how many.
-///
-/// Returns [`Error::Conflict`] while one is running.
-pub async fn abandon_imports(store: &Store, board: &Board, by: &Actor) -> Result<u64> {
-    store.abandon_imports(board.slug.as_str(), by).await
 }

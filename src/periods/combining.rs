@@ -15,7 +15,7 @@ use crate::{
     },
     periods::closing,
     store::{
-        Store,
+        Administrator,
         combination::{Combined, Refresher},
     },
 };
@@ -37,16 +37,16 @@ pub struct Refreshed {
 ///
 /// Returns [`Error::Conflict`] if a source cannot be read, [`Error::Retry`] while another
 /// process refreshes. The last ranking then still answers.
-pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) -> Result<Refreshed> {
-    let Some(combined) = store.combined(Some(board.id)).await?.pop() else {
+pub async fn refresh(admin: &Administrator, cache: &Cache, board: &Board, by: &Actor) -> Result<Refreshed> {
+    let Some(combined) = admin.combined(Some(board.id)).await?.pop() else {
         return Err(Error::invalid(
             "period",
             format!("name a closed period of board {}; only a combined board is refreshed as a whole", board.slug),
         ));
     };
     let another = || Error::retry(Code::ConcurrentChange, "another process is refreshing combined boards; retry later");
-    let mut refresher = store.refresher(LOCK_TIMEOUT).await?.ok_or_else(another)?;
-    let done = combine(store, cache, &mut refresher, &combined, Some(by)).await;
+    let mut refresher = admin.refresher(LOCK_TIMEOUT).await?.ok_or_else(another)?;
+    let done = combine(admin, cache, &mut refresher, &combined, Some(by)).await;
     refresher.end().await;
     done
 }
@@ -55,32 +55,32 @@ pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) ->
 ///
 /// Returns `false`, and does nothing, while another process refreshes.
 pub async fn refresh_due(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     mut report: impl FnMut(&str, Result<Refreshed>),
 ) -> Result<bool> {
     // Usually nothing is due, and the lock is not needed.
     let mut has_work = false;
-    for combined in store.combined(None).await? {
+    for combined in admin.combined(None).await? {
         // The second look reports errors.
-        has_work = has_work || combined.has_old_views || is_due(store, &combined).await.unwrap_or(true);
+        has_work = has_work || combined.has_old_views || is_due(admin, &combined).await.unwrap_or(true);
     }
     if !has_work {
         return Ok(true);
     }
-    let Some(mut refresher) = store.refresher(Duration::ZERO).await? else { return Ok(false) };
+    let Some(mut refresher) = admin.refresher(Duration::ZERO).await? else { return Ok(false) };
     // A board comes after those that it is computed from, so that their changes count.
-    for Combined { board_id, .. } in store.combined(None).await? {
+    for Combined { board_id, .. } in admin.combined(None).await? {
         // Another process may have refreshed it, and the rules may have changed.
-        let Some(combined) = store.combined(Some(board_id)).await?.pop() else { continue };
+        let Some(combined) = admin.combined(Some(board_id)).await?.pop() else { continue };
         if combined.has_old_views
             && let Err(error) = refresher.drop_old_views(board_id).await
         {
             let board = combined.board.as_str();
             tracing::warn!(board, %error, "a replaced ranking could not be dropped; the next run retries it");
         }
-        match is_due(store, &combined).await {
-            Ok(true) => report(&combined.board, combine(store, cache, &mut refresher, &combined, None).await),
+        match is_due(admin, &combined).await {
+            Ok(true) => report(&combined.board, combine(admin, cache, &mut refresher, &combined, None).await),
             Ok(false) => {}
             Err(error) => report(&combined.board, Err(error)),
         }
@@ -89,20 +89,20 @@ pub async fn refresh_due(
     Ok(true)
 }
 
-async fn is_due(store: &Store, combined: &Combined) -> Result<bool> {
+async fn is_due(admin: &Administrator, combined: &Combined) -> Result<bool> {
     Ok(match combined.refresh.due(&combined.state) {
         Due::Now => true,
         Due::Later => false,
         Due::IfChanged => {
             let scores = if let RefreshRule::After(scores) = combined.refresh { scores } else { 0 };
-            combined.refresh.is_met(&store.source_changes(combined.board_id, scores).await?)
+            combined.refresh.is_met(&admin.source_changes(combined.board_id, scores).await?)
         }
     })
 }
 
 /// Runs both steps of a refresh. Records a failure with the board.
 async fn combine(
-    store: &Store,
+    admin: &Administrator,
     cache: &Cache,
     refresher: &mut Refresher,
     combined: &Combined,
@@ -116,13 +116,13 @@ async fn combine(
     };
     match done {
         Ok(done) => {
-            closing::cache_top(store, cache, done.period_id).await;
+            closing::cache_top(admin, cache, done.period_id).await;
             let (time, players) = (begin.elapsed(), done.players.unsigned_abs());
             tracing::info!(board, players, duration_ms = time.as_millis(), "combined board refreshed");
             Ok(Refreshed { board: combined.board.clone(), revision: done.revision, players, time })
         }
         Err(error) => {
-            if let Err(error) = store.fail_combination(combined.board_id, &error.to_string()).await {
+            if let Err(error) = admin.fail_combination(combined.board_id, &error.to_string()).await {
                 tracing::warn!(board, %error, "the failure of a refresh could not be recorded");
             }
             Err(error)

@@ -46,7 +46,7 @@ pub(crate) async fn frozen(
         known.insert(key, Arc::clone(&frozen));
         return Ok(frozen);
     }
-    let bytes = rankings.store.frozen_top(resolved, archive).await?;
+    let bytes = rankings.reader.frozen_top(resolved, archive).await?;
     telemetry::count_read("closed", ReadSource::Database);
     let frozen: Frozen = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;

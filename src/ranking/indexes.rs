@@ -28,6 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Code, Error, Result,
+    background::Background,
     ranking::{
         batcher::{Batcher, Work},
         index::key::RankKey,
@@ -35,7 +36,7 @@ use crate::{
         users::Users,
     },
     store::{
-        Store,
+        BucketWriter, IndexReader,
         index::{CurrentRanking, StoredProfile},
         period::{RankingRef, ResolvedPeriod},
         rank::StoredKey,
@@ -62,11 +63,14 @@ const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Indexes {
-    store: Store,
-    primary: Store,
+    index_reader: IndexReader,
+    /// The primary, because a replica cannot apply batches.
+    primary: BucketWriter,
     users: Users,
     /// Bytes that indexes and directory may take.
     memory: u64,
+    /// Maximum wait for a permit for SQL, or until batches are applied.
+    pool_wait: Duration,
     /// Whether SQL answers everything, and no index is in memory.
     is_paused: AtomicBool,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
@@ -88,7 +92,7 @@ pub(crate) struct Indexes {
 }
 
 /// Applies the batches of a board.
-struct ApplyWork(Store, i32);
+struct ApplyWork(BucketWriter, i32);
 
 impl Work<(), Result<()>> for ApplyWork {
     async fn answer(&mut self, _: Vec<()>) -> Result<()> {
@@ -129,21 +133,22 @@ impl Indexes {
     /// Creates an empty set. `memory` is the bound in bytes on indexes and directory; 0 turns them
     /// off.
     pub(crate) fn new(
-        store: Store,
-        primary: Store,
+        index_reader: IndexReader,
+        primary: BucketWriter,
         memory: u64,
-        tasks: &TaskTracker,
-        stopping: &CancellationToken,
+        pool_wait: Duration,
+        Background { tasks, stopping }: &Background,
     ) -> Arc<Self> {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         let thread = || Builder::new_multi_thread().worker_threads(1).thread_name("rounds").enable_all().build().ok();
         let thread = (memory > 0).then(thread).flatten();
         let runtime = thread.as_ref().map_or_else(Handle::current, |thread| thread.handle().clone());
         Arc::new_cyclic(|itself| Self {
-            users: Users::new(store.clone(), bytes, runtime.clone(), tasks.clone()),
-            store,
+            users: Users::new(index_reader.clone(), bytes, runtime.clone(), tasks.clone()),
+            index_reader,
             primary,
             memory,
+            pool_wait,
             is_paused: AtomicBool::new(false),
             boards: RwLock::default(),
             joint_rounds: Batcher::new(MAX_ROUNDS, runtime.clone(), tasks.clone()),
@@ -340,7 +345,7 @@ impl Indexes {
         if is_shared {
             return Ok(Access::Sql(None));
         }
-        let permit = timeout(self.store.pool_wait(), Arc::clone(&board.sql).acquire_owned()).await;
+        let permit = timeout(self.pool_wait, Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
             _ => Err(Error::overload("the rank index is not available, and too many SQL reads are waiting")),
@@ -362,7 +367,7 @@ impl Indexes {
         is_shared: bool,
     ) -> Result<Access> {
         if !ranking.has_bucket_rows {
-            tokio::time::sleep(self.store.pool_wait()).await;
+            tokio::time::sleep(self.pool_wait).await;
             return Err(self.no_index(resolved, ranking).await);
         }
         let access = self.limited_sql(board, is_shared).await?;
@@ -373,7 +378,7 @@ impl Indexes {
     /// Returns the error of a read without bucket rows and index: [`Error::Replaced`] if the selector no
     /// longer means the ranking.
     async fn no_index(&self, resolved: &ResolvedPeriod, ranking: RankingRef) -> Error {
-        match self.primary.is_current(resolved, ranking).await {
+        match self.primary.reader.is_current(resolved, ranking).await {
             Ok(true) => Error::retry(
                 Code::IndexUnavailable,
                 "the period has no bucket rows, and its rank index is not ready; retry, and see that --index-memory has room for it",
@@ -389,7 +394,7 @@ impl Indexes {
     pub(super) async fn apply(&self, board_id: i32) -> Result<()> {
         let board = self.board(board_id);
         let applied = board.applies.ask((), || ApplyWork(self.primary.clone(), board_id));
-        match timeout(self.store.pool_wait(), applied).await {
+        match timeout(self.pool_wait, applied).await {
             Ok(Some(applied)) => applied,
             Ok(None) => Err(Error::Stopping),
             Err(_) => Err(Error::overload("the ranking is behind its scores, and no rank index can answer; retry")),

@@ -58,7 +58,7 @@ pub async fn page(
 }
 
 async fn group_of(rankings: &Rankings, friends: &FriendsOf) -> Result<Group> {
-    let group = rankings.store.friend_ids(friends).await?;
+    let group = rankings.reader.friend_ids(friends).await?;
     group.ok_or_else(|| Error::not_found(Resource::User, friends.user_id.as_str()))
 }
 

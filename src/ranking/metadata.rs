@@ -28,7 +28,7 @@ pub(crate) async fn add<'a>(
 /// Adds metadata to rows of any boards, each with the header of its answer, with one statement.
 pub(crate) async fn add_all(rankings: &Rankings, rows: Vec<(&Board, &Header, &mut Row)>) -> Result<()> {
     let entries: Vec<ShownEntry<'_>> = rows.iter().map(|(board, header, row)| entry(board, header, row)).collect();
-    let found = rankings.store.entry_metadata(&entries).await?;
+    let found = rankings.reader.entry_metadata(&entries).await?;
     for ((_, _, row), metadata) in rows.into_iter().zip(found) {
         row.metadata = Some(metadata);
     }

@@ -12,7 +12,7 @@ use crate::{
         period::{Period, PeriodSelector},
         rank::Distribution,
     },
-    ranking::{period, rankings::Rankings, read},
+    ranking::{rankings::Rankings, read},
 };
 
 /// Periods of each kind in the list.
@@ -23,13 +23,13 @@ const SEGMENTS: i64 = 1_000;
 
 /// Returns the newest periods of each kind, newest first.
 pub(crate) async fn periods(rankings: &Rankings, board: &Board) -> Result<Arc<[Period]>> {
-    let read = || async { period::list(rankings, board, PERIODS_PER_KIND).await.map(Arc::from) };
+    let read = || async { rankings.reader.periods(board, PERIODS_PER_KIND).await.map(Arc::from) };
     rankings.overviews.periods.read(board.id, read).await
 }
 
 /// Returns up to [`SEGMENTS`] opened segments of a period, in order.
 pub(crate) async fn segments(rankings: &Rankings, board: &Board, period: &Period) -> Result<Arc<[String]>> {
-    let read = || async { rankings.store.segments(board.id, period, SEGMENTS).await.map(Arc::from) };
+    let read = || async { rankings.reader.segments(board.id, period, SEGMENTS).await.map(Arc::from) };
     rankings.overviews.segments.read((board.id, period.kind, period.label.clone()), read).await
 }
 

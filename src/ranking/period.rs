@@ -7,11 +7,10 @@ use crate::{
     model::{
         board::{Board, PeriodKind},
         name::Named as _,
-        period::{Period, PeriodSelector, PeriodState, Progress},
+        period::{Period, PeriodSelector, PeriodState},
         rank::AnsweredBy,
         rule::UNLISTED_KINDS,
         segment::Attribute,
-        user::UserId,
     },
     ranking::rankings::Rankings,
     store::{
@@ -19,11 +18,6 @@ use crate::{
         rank::{State, StateOf, Version},
     },
 };
-
-/// Returns the opened periods of a board, newest first, at most `limit` of each kind.
-pub async fn list(rankings: &Rankings, board: &Board, limit: u32) -> Result<Vec<Period>> {
-    rankings.store.periods(board, limit).await
-}
 
 /// Returns a page of the opened periods of a board, newest first, and the cursor of the next page.
 ///
@@ -47,7 +41,7 @@ pub async fn list_page(
     let after = after.transpose()?;
     let after = after.as_ref().map(|(kind, label)| (*kind, label.as_str()));
     let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let mut periods = rankings.store.list_periods(board, only, after, one_more).await?;
+    let mut periods = rankings.reader.list_periods(board, only, after, one_more).await?;
     // A page with a cursor has at least one period, unless rolling windows were released meanwhile.
     if periods.is_empty() && after.is_some_and(|(kind, _)| kind != PeriodKind::Rolling) {
         return Err(refused());
@@ -56,18 +50,6 @@ pub async fn list_page(
     periods.truncate(limit);
     let next = periods.last().filter(|_| !is_last).map(Period::name);
     Ok((periods, next))
-}
-
-/// Returns a player's standings in up to `limit` newest snapshots of a board, newest first.
-///
-/// [`Error::NotFound`] if the player does not exist.
-pub(crate) async fn progress(
-    rankings: &Rankings,
-    board: &Board,
-    user_id: &UserId,
-    limit: u64,
-) -> Result<Vec<Progress>> {
-    rankings.store.progress(board, user_id.as_str(), i32::try_from(limit).unwrap_or(i32::MAX)).await
 }
 
 /// Returns the positions of these players in the newest snapshot of a board, for a response about the
@@ -84,7 +66,7 @@ pub(crate) async fn positions_before(
         return Err(Error::invalid("moved", "is only for the period all_time, without a segment"));
     }
     let user_ids: Vec<String> = user_ids.map(ToOwned::to_owned).collect();
-    rankings.store.snapshot_positions(board.id, &user_ids).await
+    rankings.reader.snapshot_positions(board.id, &user_ids).await
 }
 
 /// Returns the period that a selector means on a board.
@@ -94,7 +76,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     if let Some(cached) = cached(rankings, board, selector) {
         return cached;
     }
-    let found = rankings.store.resolve_periods(&[board], selector).await?.pop().flatten();
+    let found = rankings.reader.resolve_periods(&[board], selector).await?.pop().flatten();
     keep_resolved(rankings, board, selector, found)
 }
 
@@ -109,7 +91,7 @@ pub(crate) async fn resolve_all(
     let unknown: Vec<&Board> =
         boards.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(board, _)| board).collect();
     let found =
-        if unknown.is_empty() { Vec::new() } else { rankings.store.resolve_periods(&unknown, selector).await? };
+        if unknown.is_empty() { Vec::new() } else { rankings.reader.resolve_periods(&unknown, selector).await? };
     let mut found = found.into_iter();
     let resolved = boards.iter().zip(known).map(|(board, known)| {
         known.unwrap_or_else(|| keep_resolved(rankings, board, selector, found.next().flatten()))

@@ -14,15 +14,15 @@ use crate::{
         caches::{CountsCache, Overviews, PeriodCache, TopCache},
         indexes::Indexes,
     },
-    store::{Store, period::RankingRef},
+    store::{BucketWriter, IndexReader, Reader, period::RankingRef},
 };
 
 /// Connections, indexes and caches that all reads of an instance share.
 #[derive(Debug)]
 pub struct Rankings {
-    pub(crate) store: Store,
+    pub(crate) reader: Reader,
     /// The primary, which answers by SQL: a replica cannot apply batches.
-    pub(crate) primary: Store,
+    pub(crate) primary: Reader,
     pub(crate) cache: Cache,
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) acknowledged: Arc<Acknowledged>,
@@ -39,15 +39,16 @@ impl Rankings {
     /// Rank indexes and the user directory may take `index_memory` bytes; 0 turns them off.
     /// `timeout` limits the wait for another caller's read.
     pub(crate) fn new(
-        store: Store,
-        primary: Store,
+        reader: Reader,
+        index_reader: IndexReader,
+        primary: BucketWriter,
         cache: Cache,
         index_memory: u64,
         timeout: Duration,
         background: &Background,
     ) -> Self {
-        let indexes =
-            Indexes::new(store.clone(), primary.clone(), index_memory, &background.tasks, &background.stopping);
+        let primary_reader = primary.reader.clone();
+        let indexes = Indexes::new(index_reader, primary, index_memory, timeout, background);
         if index_memory > 0 {
             background.spawn(Arc::clone(&indexes).maintain());
         }
@@ -55,8 +56,8 @@ impl Rankings {
         let idle = Arc::clone(&acknowledged);
         background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
         Self {
-            store,
-            primary,
+            reader,
+            primary: primary_reader,
             cache,
             indexes,
             acknowledged,
@@ -76,7 +77,7 @@ impl Rankings {
 
     /// Returns the connections for a statement about a ranking, once all batches that were committed
     /// before this call are applied.
-    pub(super) async fn applied(&self, ranking: RankingRef) -> Result<&Store> {
+    pub(super) async fn applied(&self, ranking: RankingRef) -> Result<&Reader> {
         if ranking.has_bucket_rows {
             self.indexes.apply(ranking.board).await?;
         }
@@ -85,7 +86,7 @@ impl Rankings {
 
     /// After a write: treats all batches of a board so far as acknowledged by this instance.
     pub(crate) async fn acknowledge_all(&self, board_id: i32) -> Result<()> {
-        let batches = self.store.batches(board_id).await.map_err(Error::after_write)?;
+        let batches = self.reader.batches(board_id).await.map_err(Error::after_write)?;
         for (lane, batch) in batches.into_iter().enumerate() {
             self.acknowledged.raise(board_id, lane, batch);
         }

@@ -79,11 +79,11 @@ pub(crate) async fn snapshot(
             Resolved::Empty(resolved, state) => return Ok((state.header(&resolved), None)),
             Resolved::Players(resolved, source) => (resolved, source),
         };
-        let store = match source {
+        let reader = match source {
             PeriodSource::Live(ranking) => rankings.applied(ranking).await?,
-            PeriodSource::Archive(_) => &rankings.store,
+            PeriodSource::Archive(_) => &rankings.reader,
         };
-        let (snapshot, state) = store.snapshot(&resolved, source).await?;
+        let (snapshot, state) = reader.snapshot(&resolved, source).await?;
         Ok((state.header(&resolved), Some(snapshot)))
     })
     .await
@@ -138,7 +138,7 @@ pub(crate) async fn standings(
     let mut found = standings_in_indexes(rankings, boards, &resolved, user_id).await?;
     let is_known = found.iter().any(|found| matches!(found, Some(Ok(Some(_)))));
     // A caller who may read none of the boards does not learn who exists.
-    if !is_known && !boards.is_empty() && rankings.store.user(user_id.as_str()).await?.is_none() {
+    if !is_known && !boards.is_empty() && rankings.reader.user(user_id.as_str()).await?.is_none() {
         return Err(no_entry(user_id, selector, false));
     }
     // `None`: the player has no entry.

@@ -41,6 +41,7 @@ const POSITIONS_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Reads {
     primary: Arc<Rankings>,
+    primary_store: Store,
     replica: Option<Arc<Replica>>,
 }
 
@@ -56,6 +57,7 @@ pub(crate) struct ReplicaStatus {
 #[derive(Debug)]
 struct Replica {
     rankings: Arc<Rankings>,
+    store: Store,
     max_lag: Duration,
     is_used: AtomicBool,
     lag: Mutex<Lag>,
@@ -63,31 +65,32 @@ struct Replica {
 
 impl Reads {
     /// Reads everything from the primary.
-    pub(crate) fn primary(primary: Arc<Rankings>) -> Self {
-        Self { primary, replica: None }
+    pub(crate) fn primary(primary: Arc<Rankings>, primary_store: Store) -> Self {
+        Self { primary, primary_store, replica: None }
     }
 
     /// Reads from `replica` while it is at most `max_lag` behind. Compares it with the primary
     /// until the instance stops.
     pub(crate) fn with_replica(
         primary: Arc<Rankings>,
-        replica: Arc<Rankings>,
+        primary_store: Store,
+        (rankings, store): (Arc<Rankings>, Store),
         max_lag: Duration,
         background: &Background,
     ) -> Self {
         let (is_used, lag) = (AtomicBool::new(false), Mutex::default());
-        let replica = Arc::new(Replica { rankings: replica, max_lag, is_used, lag });
+        let replica = Arc::new(Replica { rankings, store, max_lag, is_used, lag });
         replica.rankings.indexes.pause();
-        let (watched, source) = (Arc::clone(&replica), Arc::clone(&primary));
+        let (watched, source, source_store) = (Arc::clone(&replica), Arc::clone(&primary), primary_store.clone());
         background.spawn(async move {
             let mut ticks = tokio::time::interval(COMPARE_EVERY);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                watched.compare(&source).await;
+                watched.compare(&source, &source_store).await;
             }
         });
-        Self { primary, replica: Some(replica) }
+        Self { primary, primary_store, replica: Some(replica) }
     }
 
     /// Returns the server for a read without conditions.
@@ -120,14 +123,14 @@ impl Reads {
 
     /// Returns the connections to the primary, and to the replica.
     pub(crate) fn stores(&self) -> impl Iterator<Item = &Store> {
-        let replica = self.replica.as_ref().map(|replica| &replica.rankings.store);
-        [&self.primary.store].into_iter().chain(replica)
+        let replica = self.replica.as_ref().map(|replica| &replica.store);
+        [&self.primary_store].into_iter().chain(replica)
     }
 
     /// Compares the replica with the primary now, to choose the server for the first reads.
     pub(crate) async fn compare(&self) {
         if let Some(replica) = &self.replica {
-            replica.compare(&self.primary).await;
+            replica.compare(&self.primary, &self.primary_store).await;
         }
     }
 
@@ -153,19 +156,18 @@ impl Replica {
     }
 
     /// Compares the replica with the primary, and decides whether it answers reads.
-    async fn compare(&self, primary: &Rankings) {
+    async fn compare(&self, primary: &Rankings, primary_store: &Store) {
         let asked_at = Instant::now();
         // While the primary does not answer, the lag grows; above `max_lag` the replica is not
         // used.
-        if let Ok(Ok(position)) = timeout(COMPARE_TIMEOUT, primary.store.primary_position()).await {
+        if let Ok(Ok(position)) = timeout(COMPARE_TIMEOUT, primary_store.primary_position()).await {
             if self.lag().epoch != position.epoch {
                 self.rankings.acknowledged.forget_all();
             }
             self.lag().note_primary(position.epoch, position.wal, asked_at);
         }
         let epoch = self.lag().epoch.clone();
-        let store = &self.rankings.store;
-        let answer = timeout(COMPARE_TIMEOUT, store.replayed(&epoch)).await;
+        let answer = timeout(COMPARE_TIMEOUT, self.store.replayed(&epoch)).await;
         let follows = !matches!(answer, Ok(Ok(None)));
         let replayed = answer.ok().and_then(|replayed| replayed.ok().flatten());
         if !self.lag().note_replayed(replayed) {
@@ -173,7 +175,7 @@ impl Replica {
         }
         // A slow replica stays in use until it lags too much. An unreachable one is dropped at
         // once.
-        let is_reachable = replayed.is_some() || follows && store.try_connect().await.is_ok();
+        let is_reachable = replayed.is_some() || follows && self.store.try_connect().await.is_ok();
         let was_used = self.is_used.load(Ordering::Relaxed);
         // Avoids switching back and forth near the limit: each switch loads rank indexes.
         let limit = if was_used { self.max_lag } else { self.max_lag / 2 };
@@ -203,7 +205,7 @@ impl Replica {
         let wait = async {
             for BoardBatches { board_id, batches } in written {
                 while !covers(&known.of(*board_id), batches) {
-                    let Ok(reached) = self.rankings.store.batches(*board_id).await else { return false };
+                    let Ok(reached) = self.rankings.reader.batches(*board_id).await else { return false };
                     if covers(&reached, batches) {
                         // From now on, cached top lists contain these batches, too.
                         for (lane, batch) in batches.iter().enumerate() {

@@ -43,7 +43,7 @@ pub(crate) async fn players(
     let text = text.trim();
     let text = &text[..text.floor_char_boundary(TEXT_MAX)];
     user::check_text("search", text, TEXT_MAX)?;
-    let ids = rankings.store.users_named(text, CANDIDATES_MAX).await?;
+    let ids = rankings.reader.users_named(text, CANDIDATES_MAX).await?;
     if ids.iter().any(|id| id == text) {
         return Ok(Found::Id(text.parse()?));
     }

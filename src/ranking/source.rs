@@ -26,7 +26,7 @@ use crate::{
     },
     rules::reached_at,
     store::{
-        Store,
+        Reader,
         index::StoredProfile,
         period::{PeriodSource, ResolvedPeriod},
         rank::{Group, LocalPart, LocalRow, LocalRows, State, StoredKey, StoredPlayer, StoredRow, StoredStanding},
@@ -79,14 +79,7 @@ pub(crate) async fn read<'a, T, F: Future<Output = Result<T>>>(
 ) -> Result<T> {
     let read = &read;
     period::read_current(rankings, board, selector, |resolved| async move {
-        read(RankSource::of(rankings, board, resolved, is_shared).await?).await
-    })
-    .await
-}
-
-impl<'a> RankSource<'a> {
-    /// Chooses the source that answers.
-    async fn of(rankings: &'a Rankings, board: &'a Board, resolved: Resolved, is_shared: bool) -> Result<Self> {
+        // Choose the source that answers.
         let (resolved, origin) = match resolved {
             Resolved::Empty(resolved, state) => (resolved, Origin::Empty(state)),
             Resolved::Players(resolved, source @ PeriodSource::Archive(_)) => (resolved, Origin::Sql(source, None)),
@@ -97,9 +90,12 @@ impl<'a> RankSource<'a> {
                 }
             }
         };
-        Ok(Self { rankings, board, resolved, origin })
-    }
+        read(RankSource { rankings, board, resolved, origin }).await
+    })
+    .await
+}
 
+impl<'a> RankSource<'a> {
     /// Creates the source of an index after a round.
     pub(super) fn of_index(
         rankings: &'a Rankings,
@@ -111,10 +107,10 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns the connections for a statement, once it covers all batches committed before this call.
-    async fn store(&self, source: PeriodSource) -> Result<&'a Store> {
+    async fn reader(&self, source: PeriodSource) -> Result<&'a Reader> {
         match source {
             PeriodSource::Live(ranking) => self.rankings.applied(ranking).await,
-            PeriodSource::Archive(_) => Ok(&self.rankings.store),
+            PeriodSource::Archive(_) => Ok(&self.rankings.reader),
         }
     }
 
@@ -126,7 +122,7 @@ impl<'a> RankSource<'a> {
     pub(crate) async fn state(&self) -> Result<State> {
         match &self.origin {
             Origin::Index(view) => view.read(Loaded::state),
-            Origin::Sql(source, _) => self.store(*source).await?.state(&self.resolved, *source).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.state(&self.resolved, *source).await,
             Origin::Empty(state) => Ok(state.clone()),
         }
     }
@@ -135,7 +131,7 @@ impl<'a> RankSource<'a> {
     pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<(State, Vec<StoredRow>)> {
         match &self.origin {
             Origin::Index(view) => self.rows(view, limit, |_| from.max(1).unsigned_abs()).await,
-            Origin::Sql(source, _) => self.store(*source).await?.page(&self.resolved, *source, from, limit).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.page(&self.resolved, *source, from, limit).await,
             Origin::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
@@ -151,7 +147,7 @@ impl<'a> RankSource<'a> {
                 };
                 self.rows(view, limit, below).await
             }
-            Origin::Sql(source, _) => self.store(*source).await?.page_after(&self.resolved, *source, key, limit).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.page_after(&self.resolved, *source, key, limit).await,
             Origin::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
@@ -176,7 +172,7 @@ impl<'a> RankSource<'a> {
         match &self.origin {
             Origin::Index(view) => self.local_from(view, group, part, limit).await,
             Origin::Sql(source, _) => {
-                self.store(*source).await?.local(&self.resolved, *source, group, part, limit).await
+                self.reader(*source).await?.local(&self.resolved, *source, group, part, limit).await
             }
             Origin::Empty(state) => Ok((state.clone(), LocalRows { players: 0, rows: Vec::new() })),
         }
@@ -240,10 +236,10 @@ impl<'a> RankSource<'a> {
                 sql::standing(self.rankings, self.board, &self.resolved, *ranking, user_id.as_str(), around).await
             }
             Origin::Sql(PeriodSource::Archive(archive), _) => {
-                self.rankings.store.archive_standing(&self.resolved, *archive, user_id.as_str(), around).await
+                self.rankings.reader.archive_standing(&self.resolved, *archive, user_id.as_str(), around).await
             }
             Origin::Empty(state) => {
-                let user = self.rankings.store.user(user_id.as_str()).await?;
+                let user = self.rankings.reader.user(user_id.as_str()).await?;
                 Ok((state.clone(), StoredStanding::none(user.is_some())))
             }
         }
@@ -277,7 +273,7 @@ impl<'a> RankSource<'a> {
                 rows.dedup_by_key(|row| row.position);
                 Ok((found.state, rows))
             }
-            Origin::Sql(source, _) => self.store(*source).await?.chosen(&self.resolved, *source, user_ids).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.chosen(&self.resolved, *source, user_ids).await,
             Origin::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
@@ -360,7 +356,7 @@ impl<'a> RankSource<'a> {
                 };
                 (loaded.state(revision), above + 1)
             }),
-            Origin::Sql(source, _) => self.store(*source).await?.newcomer(&self.resolved, *source, score).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.newcomer(&self.resolved, *source, score).await,
             Origin::Empty(state) => Ok((state.clone(), 1)),
         }
     }
@@ -372,7 +368,7 @@ impl<'a> RankSource<'a> {
                 let order = self.board.order;
                 (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
             }),
-            Origin::Sql(source, _) => self.store(*source).await?.distribution(&self.resolved, *source).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.distribution(&self.resolved, *source).await,
             Origin::Empty(state) => Ok((state.clone(), (Vec::new(), Vec::new()))),
         }
     }
@@ -384,7 +380,7 @@ impl<'a> RankSource<'a> {
             Origin::Index(view) => {
                 view.read(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board)))
             }
-            Origin::Sql(source, _) => self.store(*source).await?.tiers(&self.resolved, *source, tiers).await,
+            Origin::Sql(source, _) => self.reader(*source).await?.tiers(&self.resolved, *source, tiers).await,
             Origin::Empty(state) => {
                 let none =
                     |tier: &Tier| TierCount { tier: tier.name().to_owned(), rule: tier.rule().to_string(), players: 0 };

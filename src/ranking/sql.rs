@@ -35,8 +35,8 @@ pub(super) async fn standing(
     let version = known.as_ref().map(|known| &known.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
     if found.is_behind {
-        let store = rankings.applied(ranking).await?;
-        found = store.standing(resolved, ranking, user_id, around, version).await?;
+        let reader = rankings.applied(ranking).await?;
+        found = reader.standing(resolved, ranking, user_id, around, version).await?;
     }
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
@@ -69,8 +69,8 @@ pub(super) async fn live(
     around: u32,
 ) -> Result<LiveState> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
-    let store = rankings.applied(ranking).await?;
-    let found = store.live(resolved, ranking, limit, user_ids, around).await?;
+    let reader = rankings.applied(ranking).await?;
+    let found = reader.live(resolved, ranking, limit, user_ids, around).await?;
     let standings = found.standings.into_iter().map(|one| standing_of(board, resolved, one, &found.counts));
     Ok(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows })
 }

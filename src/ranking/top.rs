@@ -126,7 +126,7 @@ pub async fn top(
     };
     match rankings.tops.refills.read(key.clone(), refill).await {
         Ok(kept) => Ok(answer(&kept, None)),
-        Err(error) if rankings.store.is_outage(&error).await => {
+        Err(error) if rankings.reader.servers.is_outage(&error).await => {
             let kept = rankings.tops.lists.get(&key).ok_or(error)?;
             telemetry::count_read("top", ReadSource::Stale);
             Ok(answer(&kept, Some(kept.confirmed_at.elapsed())))
@@ -206,7 +206,7 @@ async fn closed(
     let RankSource { rankings, board, resolved, .. } = source;
     let asked_at = Instant::now();
     let limit = key.2;
-    let (state, size) = rankings.store.archive_state(resolved, archive).await?;
+    let (state, size) = rankings.reader.archive_state(resolved, archive).await?;
     let coverage = Coverage::Closed { until: resolved.valid_until };
     let tag_of = |version: String| format!("{version}.{limit}");
     let (frozen_etag, named_etag) = (tag_of(state.version()), state.etag().map(tag_of));

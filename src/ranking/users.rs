@@ -18,7 +18,7 @@ use crate::{
         batcher::{Batcher, Work},
         directory::{Directory, arena::Profile},
     },
-    store::{Store, index::StoredProfile},
+    store::{IndexReader, index::StoredProfile},
 };
 
 /// Statements that fetch profiles at the same time.
@@ -27,7 +27,7 @@ const FETCHES_AT_ONCE: usize = 2;
 /// The directory of this instance, and the statements that fill it.
 #[derive(Debug)]
 pub(super) struct Users {
-    store: Store,
+    index_reader: IndexReader,
     state: Arc<RwLock<State>>,
     fetches: Arc<Batcher<Missing, Result<Arc<Fetched>>>>,
 }
@@ -60,10 +60,10 @@ struct Fetched {
 }
 
 impl Users {
-    pub(super) fn new(store: Store, max_bytes: usize, runtime: Handle, tasks: TaskTracker) -> Self {
+    pub(super) fn new(index_reader: IndexReader, max_bytes: usize, runtime: Handle, tasks: TaskTracker) -> Self {
         let directory = Directory::new(max_bytes);
         let state = Arc::new(RwLock::new(State { directory, epoch: String::new(), revision: 0, changed: None }));
-        Self { store, state, fetches: Batcher::new(FETCHES_AT_ONCE, runtime, tasks) }
+        Self { index_reader, state, fetches: Batcher::new(FETCHES_AT_ONCE, runtime, tasks) }
     }
 
     /// Returns the profile revision that the directory has reached in this epoch of the database.
@@ -180,7 +180,7 @@ impl Users {
     }
 
     async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
-        let fetch = || Fetch { store: self.store.clone(), state: Arc::clone(&self.state) };
+        let fetch = || Fetch { index_reader: self.index_reader.clone(), state: Arc::clone(&self.state) };
         let fetched = self.fetches.ask(missing, fetch).await;
         fetched.unwrap_or_else(|| {
             Err(Error::retry(Code::Unavailable, "the statement that fetches profiles was cancelled"))
@@ -272,7 +272,7 @@ impl Drop for LoadGuard<'_> {
 
 /// Fetches users that are missing in the directory, for a batch of callers.
 struct Fetch {
-    store: Store,
+    index_reader: IndexReader,
     state: Arc<RwLock<State>>,
 }
 
@@ -284,7 +284,7 @@ impl Work<Missing, Result<Arc<Fetched>>> for Fetch {
         user_ids.dedup();
         external_ids.sort_unstable();
         external_ids.dedup();
-        let (epoch, revision, profiles) = self.store.profiles(&user_ids, &external_ids).await?;
+        let (epoch, revision, profiles) = self.index_reader.profiles(&user_ids, &external_ids).await?;
         let mut fetched = Fetched { epoch, ..Fetched::default() };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         // A statement that began before the newest round may lack its changes.

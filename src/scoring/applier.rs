@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::{StreamExt as _, stream};
 use tokio::time::MissedTickBehavior;
 
-use crate::{Result, store::Store};
+use crate::{Result, store::BucketWriter};
 
 /// Interval at which each instance applies the batches of all boards, whoever wrote them.
 const APPLY_INTERVAL: Duration = Duration::from_millis(250);
@@ -14,12 +14,12 @@ const APPLY_INTERVAL: Duration = Duration::from_millis(250);
 const CONCURRENT_BOARDS: usize = 2;
 
 /// Applies batches until the future is dropped.
-pub(crate) async fn run(store: Store) {
+pub(crate) async fn run(bucket_writer: BucketWriter) {
     let mut ticks = tokio::time::interval(APPLY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if let Err(error) = apply_all(&store).await {
+        if let Err(error) = apply_all(&bucket_writer).await {
             tracing::warn!(%error, "could not look for batches to apply");
         }
     }
@@ -27,11 +27,11 @@ pub(crate) async fn run(store: Store) {
 
 /// Applies the batches that were committed before the call. Logs the boards that fail, and leaves out
 /// those whose bucket lock another session holds.
-pub(crate) async fn apply_all(store: &Store) -> Result<()> {
-    let boards = store.boards_behind().await?;
+pub(crate) async fn apply_all(bucket_writer: &BucketWriter) -> Result<()> {
+    let boards = bucket_writer.boards_behind().await?;
     stream::iter(boards)
         .for_each_concurrent(CONCURRENT_BOARDS, async |board_id| {
-            if let Err(error) = store.apply(board_id, false).await {
+            if let Err(error) = bucket_writer.apply(board_id, false).await {
                 tracing::warn!(board_id, %error, "batches could not be applied");
             }
         })

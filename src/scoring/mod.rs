@@ -13,40 +13,17 @@ use chrono::DateTime;
 
 use crate::{
     Code, Error, Resource, Result,
-    boards::Boards,
     model::{
         act::Act,
-        board::{Board, BoardSlug, Mode},
+        board::{Board, Mode},
         score::{Event, HistoryRow},
         user::{UserId, lane_hash},
     },
     ranking::{rank_change, rankings::Rankings},
     rules::{Refusal, Standing},
-    scoring::{
-        write::Answer,
-        writer::{Admission, Writers},
-    },
-    store::{Store, score::HistoryCursor},
-    telemetry,
+    scoring::{write::Answer, writer::Writers},
+    store::{Administrator, Reader, score::HistoryCursor},
 };
-
-/// Admits a request with scores before its key or body is read.
-///
-/// Keep the returned value until the request is answered. Returns [`Error::Overload`] when more
-/// scores are queued than can be written in time.
-pub(crate) fn admit<'a>(writers: &'a Writers, boards: &Boards, slug: &BoardSlug) -> Result<Admission<'a>> {
-    let admit = writers.admit(boards.cache.last_seen(slug).as_deref());
-    admit.inspect_err(count_refused)
-}
-
-/// Admits a request whose boards are known only from its body. [`submit`] checks each board.
-pub(crate) fn admit_any(writers: &Writers) -> Result<Admission<'_>> {
-    writers.admit(None)
-}
-
-fn count_refused(_: &Error) {
-    telemetry::count_refused("scores");
-}
 
 /// Writes events, and returns after the commit with one answer for each, in their order.
 /// `wants_ranks` asks for new and previous ranks.
@@ -63,7 +40,7 @@ pub async fn submit(
         let message = format!("board {} is computed from other boards: write to those", board.slug);
         return Err(Error::conflict(Code::BoardCombined, message));
     }
-    writers.check(board).inspect_err(count_refused)?;
+    writers.check(board)?;
     // Group the events by lane.
     let mut answers: Vec<Option<Result<_>>> = events.iter().map(|_| None).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
@@ -138,14 +115,26 @@ async fn add_ranks(rankings: &Rankings, board: &Board, answers: &mut [Result<Ans
 }
 
 /// Voids one score transaction in the periods that are still open.
-pub async fn void(rankings: &Rankings, board: &Board, transaction_id: i64, act: &Act) -> Result<()> {
-    rankings.store.void_score(board.slug.as_str(), transaction_id, act).await?;
+pub async fn void(
+    admin: &Administrator,
+    rankings: &Rankings,
+    board: &Board,
+    transaction_id: i64,
+    act: &Act,
+) -> Result<()> {
+    admin.void_score(board.slug.as_str(), transaction_id, act).await?;
     rankings.acknowledge_all(board.id).await
 }
 
 /// Resets a player's scores in the current periods.
-pub async fn reset(rankings: &Rankings, board: &Board, user_id: &UserId, act: &Act) -> Result<()> {
-    rankings.store.reset_player(board.slug.as_str(), user_id.as_str(), act).await?;
+pub async fn reset(
+    admin: &Administrator,
+    rankings: &Rankings,
+    board: &Board,
+    user_id: &UserId,
+    act: &Act,
+) -> Result<()> {
+    admin.reset_player(board.slug.as_str(), user_id.as_str(), act).await?;
     rankings.acknowledge_all(board.id).await
 }
 
@@ -154,7 +143,7 @@ pub async fn reset(rankings: &Rankings, board: &Board, user_id: &UserId, act: &A
 /// The page has up to `limit` rows older than `cursor`. Only with `shows_acts` has it reasons, and rows
 /// other than scores.
 pub async fn history(
-    store: &Store,
+    reader: &Reader,
     board: &Board,
     user_id: &UserId,
     limit: u32,
@@ -162,7 +151,7 @@ pub async fn history(
     shows_acts: bool,
 ) -> Result<(Vec<HistoryRow>, Option<String>)> {
     let cursor = cursor.map(parse_cursor).transpose()?;
-    let rows = store.history(board.id, user_id.as_str(), cursor, i64::from(limit) + 1, shows_acts).await?;
+    let rows = reader.history(board.id, user_id.as_str(), cursor, i64::from(limit) + 1, shows_acts).await?;
     let mut rows = rows.ok_or_else(|| Error::not_found(Resource::User, user_id.as_str()))?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;

@@ -8,14 +8,14 @@ use crate::{
         quarantine::{QuarantinedEvent, State},
     },
     ranking::rankings::Rankings,
-    store::Store,
+    store::{Administrator, Reader},
 };
 
 /// Returns a page of a board's events in one state, oldest first, and the cursor of the next page.
 ///
 /// The page has up to `limit` events after `cursor`.
 pub async fn list(
-    store: &Store,
+    reader: &Reader,
     board: &Board,
     state: State,
     limit: u32,
@@ -24,7 +24,7 @@ pub async fn list(
     let after = cursor.map_or(Ok(0), |cursor| {
         cursor.parse().map_err(|_| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))
     })?;
-    let mut events = store.quarantine(board.slug.as_str(), state, after, i64::from(limit) + 1).await?;
+    let mut events = reader.quarantine(board.slug.as_str(), state, after, i64::from(limit) + 1).await?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = events.len() > limit;
     events.truncate(limit);
@@ -36,16 +36,14 @@ pub async fn list(
 ///
 /// Returns [`Error::NotFound`] when the board has no such event, [`Error::Conflict`] when the event
 /// was rejected or its player is banned.
-pub async fn accept(rankings: &Rankings, board: &Board, quarantine_id: i64, act: &Act) -> Result<i64> {
-    let transaction_id = rankings.store.accept_event(board.slug.as_str(), quarantine_id, act).await?;
+pub async fn accept(
+    admin: &Administrator,
+    rankings: &Rankings,
+    board: &Board,
+    quarantine_id: i64,
+    act: &Act,
+) -> Result<i64> {
+    let transaction_id = admin.accept_event(board.slug.as_str(), quarantine_id, act).await?;
     rankings.acknowledge_all(board.id).await?;
     Ok(transaction_id)
-}
-
-/// Rejects an event permanently.
-///
-/// Returns [`Error::NotFound`] when the board has no such event, [`Error::Conflict`] when it was
-/// accepted.
-pub async fn reject(store: &Store, board: &Board, quarantine_id: i64, act: &Act) -> Result<()> {
-    store.reject_event(board.slug.as_str(), quarantine_id, act).await
 }

@@ -1,14 +1,14 @@
 //! Writes a batch of score events: reads the state of its lane, decides, and commits if the state
 //! is unchanged.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use crate::{
     Code, Error, Result,
     model::{rank::RankChange, score::Event},
     rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
     store::{
-        Store,
+        BucketWriter, ScoreWriter,
         batch::{Begun, Committed, Outcome},
     },
 };
@@ -74,12 +74,18 @@ impl Lane {
     /// unchanged since the first; otherwise the batch starts again under the lane's lock. A writer
     /// that competes with others takes the lock from the start: otherwise small batches would
     /// always overtake a large one.
-    pub(crate) async fn write(&mut self, store: &Store, source: EventSource, events: &[&Event]) -> Result<Written> {
+    pub(crate) async fn write(
+        &mut self,
+        score_writer: &ScoreWriter,
+        bucket_writer: &BucketWriter,
+        source: EventSource,
+        events: &[&Event],
+    ) -> Result<Written> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
         let mut cached = self.cached.take();
         for _ in 0..MAX_ATTEMPTS {
-            let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
+            let mut session = score_writer.batch_session(self.board_id, self.number, holds_lock).await?;
             // Read the state of the lane. An uncontended writer reuses that of its last batch.
             let next = match cached.take().filter(|_| source == EventSource::Live && !holds_lock) {
                 Some(cached) => session.next_batch(cached, &users, &pending).await?,
@@ -97,7 +103,16 @@ impl Lane {
                     let why = "scores of this board are accepted again when its rankings have caught up; retry";
                     return Err(Error::overload(why));
                 }
-                store.apply(self.board_id, true).await?;
+                bucket_writer.apply(self.board_id, true).await?;
+                continue;
+            }
+            // Create the players who are new, and start again. An import has created them.
+            let players = users.iter().zip(&begun.facts.players);
+            let newcomers: Vec<String> =
+                players.filter(|(_, player)| player.id.is_none()).map(|(user, _)| user.clone()).collect();
+            if source == EventSource::Live && !newcomers.is_empty() {
+                session.end(false).await?;
+                score_writer.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
                 continue;
             }
             if source == EventSource::Live && begun.facts.rules.need_history() {
@@ -108,21 +123,14 @@ impl Lane {
                 Ok(decisions) => decisions,
                 Err(missing) => {
                     session.end(false).await?;
-                    store.require_periods(self.board_id, self.number).await?;
+                    score_writer.require_periods(self.board_id, self.number).await?;
                     match missing {
-                        Missing::Periods(times) => store.open_periods(self.board_id, &times).await?,
-                        Missing::Segments(segments) => store.open_segments(self.board_id, segments).await?,
+                        Missing::Periods(times) => score_writer.open_periods(self.board_id, &times).await?,
+                        Missing::Segments(segments) => score_writer.open_segments(self.board_id, segments).await?,
                     }
                     continue;
                 }
             };
-            // Create the players who are new, and start again.
-            let newcomers = newcomers(&users, &pending, &decisions);
-            if source == EventSource::Live && !newcomers.is_empty() {
-                session.end(false).await?;
-                store.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
-                continue;
-            }
             // Write the batch, unless no event leaves a row.
             let committed = if decisions.events.iter().any(writes) {
                 match session.commit_batch(source, &begun, &pending, &decisions).await? {
@@ -134,7 +142,7 @@ impl Lane {
                     }
                     Outcome::MissingMonth => {
                         session.end(false).await?;
-                        store.ensure_ledger_months().await?;
+                        score_writer.ensure_ledger_months().await?;
                         continue;
                     }
                 }
@@ -150,14 +158,6 @@ impl Lane {
         }
         Err(Error::retry(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))
     }
-}
-
-/// Returns the players that the database does not know and whose events may be accepted.
-fn newcomers(users: &[String], events: &[Pending], decisions: &Decisions) -> Vec<String> {
-    let decided = events.iter().zip(&decisions.events);
-    let unknown = decided.filter(|(_, decided)| matches!(decided, Decided::Refused(Refusal::UnknownUser)));
-    let players: BTreeSet<usize> = unknown.map(|(event, _)| event.player).collect();
-    players.into_iter().map(|player| users[player].clone()).collect()
 }
 
 /// Returns whether an event leaves a row in the database.

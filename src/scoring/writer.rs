@@ -27,9 +27,9 @@ use crate::{
     scoring::{
         accepted::AcceptedScores,
         wait_estimate::WaitEstimate,
-        write::{self, Answer},
+        write::{self, Answer, Written},
     },
-    store::Store,
+    store::{BucketWriter, ScoreWriter},
     telemetry,
 };
 
@@ -67,7 +67,8 @@ pub(crate) struct Writers {
 /// State shared by all writers.
 #[derive(Debug, Clone)]
 struct Shared {
-    store: Store,
+    score_writer: ScoreWriter,
+    bucket_writer: BucketWriter,
     acknowledged: Arc<Acknowledged>,
     /// `None` without background maintenance.
     accepted: Option<Arc<AcceptedScores>>,
@@ -105,7 +106,8 @@ impl Writers {
     /// A lane's writer starts with its first event. Events are refused when their estimated wait
     /// exceeds `max_wait`.
     pub(crate) fn new(
-        store: Store,
+        score_writer: ScoreWriter,
+        bucket_writer: BucketWriter,
         acknowledged: Arc<Acknowledged>,
         accepted: Option<Arc<AcceptedScores>>,
         max_wait: Duration,
@@ -114,16 +116,17 @@ impl Writers {
             max_wait,
             requests: AtomicUsize::new(0),
             lanes: Mutex::default(),
-            shared: Shared { store, acknowledged, accepted },
+            shared: Shared { score_writer, bucket_writer, acknowledged, accepted },
             runtime: Handle::current(),
             tasks: TaskTracker::new(),
         }
     }
 
-    /// Admits a request with scores before it is read.
+    /// Admits a request with scores before its key or body is read. Keep the returned value until the
+    /// request is answered.
     ///
-    /// Returns [`Error::Overload`] when its events would probably wait too long. `board` is
-    /// `None` when the board is not cached; the request is then admitted.
+    /// Returns [`Error::Overload`] when its events would probably wait too long. `board` is `None` when
+    /// the board is not cached, or known only from the body; the request is then admitted.
     pub(crate) fn admit(&self, board: Option<&Board>) -> Result<Admission<'_>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let admit = Admission(&self.requests);
@@ -137,7 +140,11 @@ impl Writers {
     /// at once, while none of their events is queued.
     pub(crate) fn check(&self, board: &Board) -> Result<()> {
         let others = self.requests.load(Ordering::Relaxed).saturating_sub(1);
-        if others >= NEVER_SHED_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
+        if others >= NEVER_SHED_REQUESTS && self.is_full(board) {
+            telemetry::count_refused("scores");
+            return Err(full());
+        }
+        Ok(())
     }
 
     /// Returns whether new events of the board would wait too long.
@@ -291,8 +298,17 @@ async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
     let mut waiting = vec![jobs];
     while let Some(mut jobs) = waiting.pop() {
         let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
-        match write_batch(shared, lane, &events).await {
-            Ok(answers) => {
+        let begin = Instant::now();
+        match lane.write(&shared.score_writer, &shared.bucket_writer, EventSource::Live, &events).await {
+            Ok(Written { batch, answers }) => {
+                // Record the result for readers and rebalancing.
+                telemetry::count_batch(events.len(), begin.elapsed());
+                if let Some(counts) = &shared.accepted {
+                    let accepted =
+                        answers.iter().filter(|answer| matches!(answer, Ok(Answer::Accepted { .. }))).count();
+                    counts.add(lane.board_id, accepted as u64);
+                }
+                shared.acknowledged.raise(lane.board_id, lane.number.unsigned_abs().into(), batch);
                 let mut answers = answers.into_iter();
                 for job in jobs {
                     // The caller may have gone away.
@@ -320,21 +336,6 @@ async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
     }
 }
 
-/// Writes events as one batch, and records the result for readers and rebalancing.
-async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event]) -> Result<Answers> {
-    let begin = Instant::now();
-    let damaged = |_| Error::Internal(format!("board {} has a lane {}", lane.board_id, lane.number));
-    let number = usize::try_from(lane.number).map_err(damaged)?;
-    let written = lane.write(&shared.store, EventSource::Live, events).await?;
-    telemetry::count_batch(events.len(), begin.elapsed());
-    if let Some(counts) = &shared.accepted {
-        let accepted = written.answers.iter().filter(|answer| matches!(answer, Ok(Answer::Accepted { .. }))).count();
-        counts.add(lane.board_id, accepted as u64);
-    }
-    shared.acknowledged.raise(lane.board_id, number, written.batch);
-    Ok(written.answers)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -344,7 +345,7 @@ mod tests {
     async fn the_writer_of_an_idle_lane_ends() -> Result<()> {
         // No server listens there.
         let store = tested::store("postgres://nobody:nothing@127.0.0.1:1/none")?;
-        let writers = Writers::new(store, Arc::default(), None, Duration::ZERO);
+        let writers = Writers::new(store.score_writer, store.bucket_writer, Arc::default(), None, Duration::ZERO);
         let lanes = || writers.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = writers.start(1, 0);
         let (permits, now) = (Arc::clone(&lane.permits), lane.used_at);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::{Error, Result, store::Store};
+use crate::{Error, Result, store::BucketWriter};
 
 /// Changed entries after which a step ends. The last batch may exceed it. A step takes about 300 ms.
 const STEP_CHANGES: i32 = 15_000;
@@ -15,7 +15,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// A step that runs into the statement timeout is halved down to this size.
 const MIN_STEP_CHANGES: i32 = 100;
 
-impl Store {
+impl BucketWriter {
     /// Applies all batches of a board that are logged when the call begins.
     ///
     /// Returns at once if there are none. Returns `false` if `waits` is false and another session

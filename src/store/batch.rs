@@ -21,7 +21,7 @@ use crate::{
         Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods, rank_key,
     },
     store::{
-        Store,
+        ScoreWriter,
         batch::arguments::{Columns, LoggedEntries, PendingEvent, PlayerStandings},
         error::written,
         layout::place,
@@ -120,14 +120,15 @@ pub(crate) struct BatchSession {
     holds_lock: bool,
 }
 
-impl Store {
+impl ScoreWriter {
     /// Returns a session for one batch.
     ///
     /// Without the lane's lock each call is a separate transaction, and
     /// [`BatchSession::commit_batch`] writes only if the lane is unchanged. With the lock the
     /// session is one transaction, which [`BatchSession::end`] ends.
     pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {
-        let mut connection = self.writers_of(lane).hold().await?;
+        let pool = self.reader.servers.pool_of_lane(lane).unwrap_or_else(|| self.score_writers.clone());
+        let mut connection = pool.hold().await?;
         if holds_lock {
             connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {lane}::smallint)")).await?;
         }

@@ -9,7 +9,7 @@ use crate::{
         board::{Board, BoardFilter, BoardSettings, BoardSlug},
         tag::Tag,
     },
-    store::{Store, error::written, undamaged},
+    store::{Administrator, Reader, error::written, undamaged},
 };
 
 /// A row of `centile.boards`, as JSON.
@@ -30,7 +30,7 @@ fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<St
     items.into_iter().map(ToString::to_string).collect()
 }
 
-impl Store {
+impl Reader {
     /// Returns the selected boards by slug, without damaged ones, and the slug of the last row if the
     /// limit leaves out further boards.
     pub(crate) async fn boards(&self, filter: BoardFilter<'_>) -> Result<(Vec<Board>, Option<String>)> {
@@ -59,16 +59,7 @@ impl Store {
             readable.as_deref(),
             filter.limit.map(|limit| i64::try_from(limit).map_or(i64::MAX, |limit| limit.saturating_add(1))),
         );
-        self.read_coordinator(query.fetch_all(&self.readers)).await
-    }
-
-    /// Returns id and slug of the boards that have events. Reads from the primary, which knows all of
-    /// them.
-    pub(crate) async fn boards_with_events(&self) -> Result<Vec<(i32, String)>> {
-        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' ORDER BY slug")
-            .fetch_all(&self.writers)
-            .await?;
-        Ok(boards.into_iter().map(|board| (board.id, board.slug)).collect())
+        self.servers.read_coordinator(query.fetch_all(&self.readers)).await
     }
 
     /// Returns a board that requires a key and is none of these.
@@ -77,7 +68,18 @@ impl Store {
             "SELECT slug FROM centile_store.boards WHERE reading = 'key' AND slug <> ALL ($1) LIMIT 1",
             &texts(but)
         );
-        self.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
+        self.servers.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
+    }
+}
+
+impl Administrator {
+    /// Returns id and slug of the boards that have events. Reads from the primary, which knows all of
+    /// them.
+    pub(crate) async fn boards_with_events(&self) -> Result<Vec<(i32, String)>> {
+        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' ORDER BY slug")
+            .fetch_all(&self.writers)
+            .await?;
+        Ok(boards.into_iter().map(|board| (board.id, board.slug)).collect())
     }
 
     pub(crate) async fn create_board(&self, slug: &BoardSlug, rules: &BoardSettings, by: &Actor) -> Result<()> {

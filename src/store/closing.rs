@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
+use sqlx::{Connection as _, PgConnection};
 
 use crate::{
     Error, Result,
@@ -12,7 +12,7 @@ use crate::{
         period::{PeriodSelector, PeriodState},
         score::Correction,
     },
-    store::{Store, check_primary, error::written, period},
+    store::{Administrator, error::written, period},
 };
 
 /// Timeout for the closing lock. The server releases a killed process's lock within a moment.
@@ -62,22 +62,10 @@ pub(crate) struct FrozenTop {
 #[derive(Debug)]
 pub(crate) struct Closer(PgConnection);
 
-impl Store {
-    /// Opens a connection for long work, without a limit on statement time.
-    pub(super) async fn unlimited_connection(&self) -> Result<PgConnection> {
-        // Its statements are not logged as slow.
-        let options = self.hosts.primary().disable_statement_logging();
-        let mut connection = PgConnection::connect_with(&options).await?;
-        if self.hosts.are_several() {
-            check_primary(&mut connection, &self.hosts).await?;
-        }
-        self.unlimited.apply(&mut connection).await?;
-        Ok(connection)
-    }
-
+impl Administrator {
     /// Takes the closing lock; returns `None` while another process holds it.
     pub(crate) async fn closer(&self) -> Result<Option<Closer>> {
-        let mut connection = self.unlimited_connection().await?;
+        let mut connection = self.reader.servers.unlimited_connection().await?;
         let begin = tokio::time::Instant::now();
         loop {
             let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_closing_lock() AS "is_ours!""#)
@@ -170,8 +158,9 @@ impl Store {
         Ok(removed.unsigned_abs())
     }
 
-    /// Adds a correction to a player's score; returns its transaction id and the closed periods to
-    /// refresh.
+    /// Adds a past score, also to closed periods.
+    ///
+    /// Returns the transaction id, and the closed periods whose archives need a refresh.
     pub(crate) async fn correct_score(&self, board: &str, correction: &Correction) -> Result<(i64, Vec<String>)> {
         let query = sqlx::query!(
             r#"SELECT transaction_id AS "transaction_id!", to_refresh FROM centile.correct_score($1, $2, $3, $4, $5, $6, $7)"#,

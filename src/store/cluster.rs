@@ -1,21 +1,21 @@
-//! The servers of a cluster: which of them has which lanes.
-//!
-//! On a single server, all of this is empty.
+//! The servers of the database: which of them answer and, on a cluster, which lanes each has.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
-    sync::{Arc, MutexGuard, PoisonError},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures::future::join_all;
-use sqlx::{FromRow, PgConnection, postgres::PgConnectOptions};
+use sqlx::{ConnectOptions as _, Connection as _, FromRow, PgConnection, postgres::PgConnectOptions};
 use tokio::time::{sleep, timeout};
 
 use crate::{
     Code, Error, Result,
     model::user::lane_hash,
-    store::{Store, pool::Pool},
+    single_flight::SingleFlight,
+    store::{Administrator, IndexReader, ScoreWriter, SessionSettings, Store, check_primary, hosts::Hosts, pool::Pool},
 };
 
 /// The lane of a user, by the internal id.
@@ -117,13 +117,12 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Creates the writers of a single server, with its pool for rounds. On a cluster, `open` creates
-    /// a pool for each worker.
-    pub(super) fn new(rounds: Pool, open: impl Fn(PgConnectOptions) -> Result<Pool> + Send + Sync + 'static) -> Self {
+    /// Creates the owners of no lanes. On a cluster, `open` creates a pool for each worker.
+    pub(super) fn new(open: impl Fn(PgConnectOptions) -> Result<Pool> + Send + Sync + 'static) -> Self {
         Self {
             pools: HashMap::new(),
             lanes: Vec::new(),
-            rounds: vec![(rounds, None)],
+            rounds: Vec::new(),
             groups: Vec::new(),
             answered_at: Instant::now(),
             is_coordinator_down: false,
@@ -179,43 +178,64 @@ struct Group {
     port: i32,
 }
 
-impl Store {
-    /// Returns the connections that write scores of a lane.
-    pub(super) fn writers_of(&self, lane: i16) -> Pool {
-        let owners = self.owners();
-        usize::try_from(lane).ok().and_then(|lane| owners.lanes.get(lane)).unwrap_or(&self.score_writers).clone()
+/// What all roles share: how to reach the servers, and their state.
+pub(crate) struct Servers {
+    pub(super) hosts: Arc<Hosts>,
+    pub(super) owners: Mutex<Owners>,
+    /// The connections of [`crate::store::Reader`], which show whether PostgreSQL is reachable.
+    pub(super) readers: Pool,
+    /// Settings of connections for long work, whose statements have no timeout.
+    pub(super) unlimited: SessionSettings,
+    /// Shares checks of whether the coordinator is down.
+    pub(super) coordinator_checks: SingleFlight<(), ()>,
+    /// Maximum wait of a call for a connection.
+    pub(super) pool_wait: Duration,
+}
+
+impl fmt::Debug for Servers {
+    /// Omits the connection options, which hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Servers")
+    }
+}
+
+impl Servers {
+    /// Opens a connection for long work, without a limit on statement time.
+    pub(super) async fn unlimited_connection(&self) -> Result<PgConnection> {
+        // Its statements are not logged as slow.
+        let options = self.hosts.primary().disable_statement_logging();
+        let mut connection = PgConnection::connect_with(&options).await?;
+        if self.hosts.are_several() {
+            check_primary(&mut connection, &self.hosts).await?;
+        }
+        self.unlimited.apply(&mut connection).await?;
+        Ok(connection)
     }
 
-    /// Returns the connections that change a player.
-    pub(super) fn writers_of_user(&self, user_id: &str) -> Pool {
-        let owners = self.owners();
-        owners.pool_of(user_id).unwrap_or(&self.writers).clone()
+    /// Returns whether PostgreSQL accepts connections. Callers share an attempt.
+    pub(crate) async fn is_reachable(&self) -> bool {
+        let pools = self.readiness_pools();
+        join_all(pools.iter().map(Pool::is_reachable)).await.contains(&true)
     }
 
-    /// Returns the connections that change the player of a row. `query` reads the row's lane by its id.
-    pub(super) async fn writers_of_row(&self, query: &'static str, id: i64) -> Result<Pool> {
-        if !self.is_cluster() {
-            return Ok(self.writers.clone());
+    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for a permit or for another
+    /// caller's read may time out for this reason, or under load.
+    pub(crate) async fn is_outage(&self, error: &Error) -> bool {
+        match error {
+            Error::Outage(_) => true,
+            Error::Overload { code: Code::Overloaded, .. } => !self.is_reachable().await,
+            _ => false,
         }
-        let lane: Option<i16> = sqlx::query_scalar(query).bind(id).fetch_optional(&self.readers).await?;
-        Ok(lane.map_or_else(|| self.writers.clone(), |lane| self.writers_of(lane)))
     }
 
-    /// Divides users by lane; returns each part with the connections to the lane's server.
-    pub(super) fn by_server(&self, users: &[String], names: &[Option<String>]) -> Vec<UsersOfServer> {
-        if !self.is_cluster() {
-            return vec![(self.score_writers.clone(), users.to_vec(), names.to_vec())];
-        }
+    /// Returns the pools that a readiness check tries: the readers or, while the coordinator is down,
+    /// those of the workers.
+    pub(super) fn readiness_pools(&self) -> Vec<Pool> {
         let owners = self.owners();
-        let mut lanes: HashMap<usize, UsersOfServer> = HashMap::new();
-        for (user, name) in users.iter().zip(names) {
-            let lane = owners.lane_of(user);
-            let (_, users, names) =
-                lanes.entry(lane).or_insert_with(|| (owners.lanes[lane].clone(), Vec::new(), Vec::new()));
-            users.push(user.clone());
-            names.push(name.clone());
+        if !owners.is_coordinator_down {
+            return vec![self.readers.clone()];
         }
-        lanes.into_values().collect()
+        owners.rounds.iter().map(|(pool, _)| pool.clone()).collect()
     }
 
     /// Returns whether the lanes are on several servers.
@@ -223,19 +243,14 @@ impl Store {
         !self.owners().lanes.is_empty()
     }
 
-    /// Returns the pools for rounds with the lanes that each has; `None` for all.
-    pub(super) fn round_pools(&self) -> Vec<LanesOfPool> {
-        self.owners().rounds.clone()
-    }
-
-    /// Returns the connections to the servers that have lanes.
-    pub(super) fn lane_pools(&self) -> Vec<Pool> {
-        let workers = self.worker_pools();
-        if workers.is_empty() { vec![self.writers.clone()] } else { workers }
-    }
-
+    /// Returns the connections to the workers; none on a single server.
     pub(super) fn worker_pools(&self) -> Vec<Pool> {
         self.owners().pools.values().cloned().collect()
+    }
+
+    /// Returns the connections to the worker that has a lane; `None` on a single server.
+    pub(super) fn pool_of_lane(&self, lane: i16) -> Option<Pool> {
+        usize::try_from(lane).ok().and_then(|lane| self.owners().lanes.get(lane).cloned())
     }
 
     fn owners(&self) -> MutexGuard<'_, Owners> {
@@ -283,38 +298,96 @@ impl Store {
         };
         self.coordinator_checks.read((), check).await.ok();
     }
+}
 
-    /// Returns the pools that a readiness check tries: the readers or, while the coordinator is down,
-    /// those of the workers.
-    pub(super) fn readiness_pools(&self) -> Vec<Pool> {
-        let owners = self.owners();
-        if !owners.is_coordinator_down {
-            return vec![self.readers.clone()];
+impl IndexReader {
+    /// Returns the pools for rounds with the lanes that each has; `None` for all.
+    pub(super) fn round_pools(&self) -> Vec<LanesOfPool> {
+        let owners = self.reader.servers.owners();
+        if owners.rounds.is_empty() { vec![(self.rounds.clone(), None)] } else { owners.rounds.clone() }
+    }
+}
+
+impl ScoreWriter {
+    /// Divides users by lane; returns each part with the connections to the lane's server.
+    pub(super) fn by_server(&self, users: &[String], names: &[Option<String>]) -> Vec<UsersOfServer> {
+        let owners = self.reader.servers.owners();
+        if owners.lanes.is_empty() {
+            return vec![(self.score_writers.clone(), users.to_vec(), names.to_vec())];
         }
-        owners.rounds.iter().map(|(pool, _)| pool.clone()).collect()
+        let mut lanes: HashMap<usize, UsersOfServer> = HashMap::new();
+        for (user, name) in users.iter().zip(names) {
+            let lane = owners.lane_of(user);
+            let (_, users, names) =
+                lanes.entry(lane).or_insert_with(|| (owners.lanes[lane].clone(), Vec::new(), Vec::new()));
+            users.push(user.clone());
+            names.push(name.clone());
+        }
+        lanes.into_values().collect()
     }
 
+    /// Fails if the worker of a lane lacks periods of a board. They are open already, so the caller need
+    /// not delay the board's other lanes to open them.
+    pub(crate) async fn require_periods(&self, board_id: i32, lane: i16) -> Result<()> {
+        if !self.reader.servers.is_cluster() {
+            return Ok(());
+        }
+        self.reader.servers.require_coordinator()?;
+        let lacks_periods =
+            sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane).fetch_one(&self.reader.readers).await?;
+        if lacks_periods {
+            return Err(Error::retry(Code::ConcurrentChange, "the lane's worker lacks a period of the board; retry"));
+        }
+        Ok(())
+    }
+}
+
+impl Administrator {
+    /// Returns the connections that change a player.
+    pub(super) fn writers_of_user(&self, user_id: &str) -> Pool {
+        let owners = self.reader.servers.owners();
+        owners.pool_of(user_id).unwrap_or(&self.writers).clone()
+    }
+
+    /// Returns the connections that change the player of a row. `query` reads the row's lane by its id.
+    pub(super) async fn writers_of_row(&self, query: &'static str, id: i64) -> Result<Pool> {
+        let servers = &self.reader.servers;
+        if !servers.is_cluster() {
+            return Ok(self.writers.clone());
+        }
+        let lane: Option<i16> = sqlx::query_scalar(query).bind(id).fetch_optional(&self.reader.readers).await?;
+        Ok(lane.and_then(|lane| servers.pool_of_lane(lane)).unwrap_or_else(|| self.writers.clone()))
+    }
+
+    /// Returns the connections to the servers that have lanes.
+    pub(super) fn lane_pools(&self) -> Vec<Pool> {
+        let workers = self.reader.servers.worker_pools();
+        if workers.is_empty() { vec![self.writers.clone()] } else { workers }
+    }
+}
+
+impl Store {
     /// Reads which servers have which lanes.
     pub(crate) async fn find_owners(&self) -> Result<()> {
-        let (asked_at, is_cluster) = (Instant::now(), self.is_cluster());
+        let (asked_at, is_cluster) = (Instant::now(), self.reader.servers.is_cluster());
         let wait = if is_cluster { ANSWER_WAIT } else { Duration::MAX };
         let groups = timeout(wait, self.groups()).await.unwrap_or_else(|_| Err(coordinator_is_silent()));
         if groups.is_err() {
-            self.check_coordinator().await;
+            self.reader.servers.check_coordinator().await;
         }
         if let Some(groups) = groups? {
-            let mut owners = self.owners();
+            let mut owners = self.reader.servers.owners();
             (owners.answered_at, owners.is_coordinator_down) = (asked_at, false);
-            owners.set(&self.hosts.primary(), groups)?;
+            owners.set(&self.reader.servers.hosts.primary(), groups)?;
         }
         Ok(())
     }
 
     /// Reads the groups of lanes; `None` on a single server.
     async fn groups(&self) -> Result<Option<Vec<Group>>> {
-        if !self.is_cluster() {
+        if !self.reader.servers.is_cluster() {
             let is_cluster: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.groups') IS NOT NULL")
-                .fetch_one(&self.readers)
+                .fetch_one(&self.reader.readers)
                 .await?;
             if !is_cluster {
                 return Ok(None);
@@ -324,17 +397,17 @@ impl Store {
             "SELECT g.lanes, n.nodename AS host, n.nodeport AS port
              FROM centile_lanes.groups g JOIN pg_dist_node n ON n.groupid = g.node AND n.noderole = 'primary' ORDER BY g.number",
         )
-        .fetch_all(&self.layout_writers)
+        .fetch_all(&self.bucket_writer.layout_writers)
         .await?;
         Ok(Some(groups))
     }
 
     /// Returns the servers, the coordinator first; none on a single server.
     pub(crate) async fn cluster_status(&self) -> Result<Vec<Server>> {
-        if !self.is_cluster() {
+        if !self.reader.servers.is_cluster() {
             return Ok(Vec::new());
         }
-        let mut session = self.readers.hold().await?;
+        let mut session = self.reader.readers.hold().await?;
         // Citus would wait for half a minute if a server's host is off.
         session.begin("SET LOCAL citus.node_connection_timeout = '3s'").await?;
         let servers =
@@ -350,7 +423,7 @@ impl Store {
         while self.find_owners().await.is_err() {
             ticks.tick().await;
         }
-        if !self.is_cluster() {
+        if !self.reader.servers.is_cluster() {
             return;
         }
         let find = async {
@@ -375,15 +448,15 @@ impl Store {
     /// Attaches moved groups, and begins a new epoch after a failover. Returns whether either was needed.
     /// Also copies periods to workers that were down. Usually, it only reads.
     async fn follow_moves(&self) -> Result<bool> {
-        self.require_coordinator()?;
-        let workers = self.round_pools();
+        self.reader.servers.require_coordinator()?;
+        let workers = self.index_reader.round_pools();
         let asked = workers.iter().map(async |(worker, _)| {
             let timeline = sqlx::query_as(TIMELINE).fetch_one(worker);
             // A worker that fails to answer begins the epoch itself before it writes.
             timeout(ANSWER_WAIT, timeline).await.ok()?.ok()
         });
         let mut servers: Vec<(i32, String)> = join_all(asked).await.into_iter().flatten().collect();
-        let coordinator = &self.layout_writers;
+        let coordinator = &self.bucket_writer.layout_writers;
         let read = async {
             let timeline = sqlx::query_as(TIMELINE).fetch_one(coordinator).await?;
             let known: Vec<Option<String>> = sqlx::query_scalar(TIMELINES).fetch_one(coordinator).await?;
@@ -410,22 +483,7 @@ impl Store {
     /// Copies periods that a worker lacks to it, at most 500 in each call.
     async fn copy_periods(&self, node: i32) -> Result<()> {
         let copy = sqlx::query("SELECT centile_lanes.copy_periods($1)").bind(node);
-        copy.execute(&self.layout_writers).await?;
-        Ok(())
-    }
-
-    /// Fails if the worker of a lane lacks periods of a board. They are open already, so the caller need
-    /// not delay the board's other lanes to open them.
-    pub(crate) async fn require_periods(&self, board_id: i32, lane: i16) -> Result<()> {
-        if !self.is_cluster() {
-            return Ok(());
-        }
-        self.require_coordinator()?;
-        let lacks_periods =
-            sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane).fetch_one(&self.readers).await?;
-        if lacks_periods {
-            return Err(Error::retry(Code::ConcurrentChange, "the lane's worker lacks a period of the board; retry"));
-        }
+        copy.execute(&self.bucket_writer.layout_writers).await?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         act::Actor,
         combination::{RefreshRule, RefreshState, SourceChanges},
     },
-    store::{Store, error::written},
+    store::{Administrator, error::written},
 };
 
 const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ pub(crate) struct Finished {
 #[derive(Debug)]
 pub(crate) struct Refresher(PgConnection);
 
-impl Store {
+impl Administrator {
     /// Returns all combined boards, or one. A board comes after the boards that it is computed from.
     pub(crate) async fn combined(&self, board_id: Option<i32>) -> Result<Vec<Combined>> {
         let rows = sqlx::query!(
@@ -97,7 +97,7 @@ impl Store {
 
     /// Takes the lock of refreshes; returns `None` if another process holds it for longer than `wait`.
     pub(crate) async fn refresher(&self, wait: Duration) -> Result<Option<Refresher>> {
-        let mut connection = self.unlimited_connection().await?;
+        let mut connection = self.reader.servers.unlimited_connection().await?;
         let begin = tokio::time::Instant::now();
         loop {
             let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_combining_lock() AS "is_ours!""#)

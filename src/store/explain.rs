@@ -1,8 +1,8 @@
 //! SQL that explains how a rank is computed.
 
-use crate::{Result, model::explain::Step, store::Store};
+use crate::{Result, model::explain::Step, store::Reader};
 
-impl Store {
+impl Reader {
     /// Returns the steps by which a player's rank is computed.
     pub(crate) async fn explain_rank(&self, board: &str, user_id: &str, period: &str) -> Result<Vec<Step>> {
         let query = sqlx::query_as!(

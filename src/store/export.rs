@@ -10,7 +10,7 @@ use crate::{
     Error, Result,
     model::{export::ExportedRow, metadata::Metadata},
     store::{
-        RESPONSE_GRACE, Store,
+        RESPONSE_GRACE, Reader,
         error::busy,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{State, StateOf, read, unless_dropped},
@@ -51,18 +51,18 @@ pub(crate) struct Snapshot {
     has_cursor: bool,
 }
 
-impl Store {
+impl Reader {
     /// Takes a snapshot of the period. [`Error::Replaced`] if the selector no longer means `source`.
     pub(crate) async fn snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
-        match timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source)).await {
+        match timeout(self.servers.pool_wait + RESPONSE_GRACE, self.take_snapshot(resolved, source)).await {
             Ok(taken) => taken,
-            Err(_) if self.is_reachable().await => Err(busy(&"no snapshot in time")),
+            Err(_) if self.servers.is_reachable().await => Err(busy(&"no snapshot in time")),
             Err(_) => Err(Error::no_answer()),
         }
     }
 
     async fn take_snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
-        let mut connection = self.unlimited_connection().await?;
+        let mut connection = self.servers.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
         let has_cursor = matches!(source, PeriodSource::Live(RankingRef { has_bucket_rows: false, .. }));
         if has_cursor {

@@ -7,7 +7,7 @@ use crate::{
         friend::{Friend, FriendsChange, FriendsChanged, FriendsOf},
         name::Named as _,
     },
-    store::{Store, error::written, rank::Group},
+    store::{Administrator, Reader, error::written, rank::Group},
 };
 
 /// Result of an edge to add, as `centile_store.add_friends` names it.
@@ -27,7 +27,7 @@ pub(crate) enum EdgeResult {
     Full,
 }
 
-impl Store {
+impl Reader {
     /// Returns the ids of a player and the player's friends; `None` if the player does not exist.
     pub(crate) async fn friend_ids(&self, friends: &FriendsOf) -> Result<Option<Group>> {
         let query = sqlx::query_file!("sql/queries/friend_ids.sql", friends.user_id.as_str(), friends.mutual);
@@ -59,7 +59,9 @@ impl Store {
         });
         Ok(Some(found.collect()))
     }
+}
 
+impl Administrator {
     /// Changes a player's friends, all or nothing.
     ///
     /// `boards` are the boards that the actor's key is limited to; empty for all boards.

@@ -2,7 +2,11 @@
 
 use sqlx::{Connection as _, PgConnection};
 
-use crate::{Code, Error, Result, model::act::Actor, store::Store, store::error::written};
+use crate::{
+    Code, Error, Result,
+    model::act::Actor,
+    store::{Administrator, error::written},
+};
 
 /// An import in progress. Its connection shows other processes that the import is running.
 #[derive(Debug)]
@@ -27,10 +31,10 @@ impl OpenImport {
     }
 }
 
-impl Store {
+impl Administrator {
     /// Registers an import of a board.
     pub(crate) async fn begin_import(&self, board_id: i32, source: &str, by: &Actor) -> Result<OpenImport> {
-        let mut connection = self.unlimited_connection().await?;
+        let mut connection = self.reader.servers.unlimited_connection().await?;
         let query = sqlx::query_scalar!(
             r#"SELECT centile_store.begin_import($1, $2, $3) AS "id!""#,
             board_id,
@@ -54,7 +58,7 @@ impl Store {
         }
     }
 
-    /// Abandons a board's interrupted imports; returns how many.
+    /// Abandons a board's interrupted imports, so that its periods can be closed; returns how many.
     ///
     /// Returns [`Error::Conflict`] when one is running.
     pub(crate) async fn abandon_imports(&self, board: &str, by: &Actor) -> Result<u64> {

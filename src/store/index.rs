@@ -14,7 +14,7 @@ use crate::{
     Error, Result,
     model::board::PeriodKind,
     store::{
-        Store,
+        IndexReader,
         index::part::{Part, PartState, epoch_changes, has_user, lane_moves},
         period::RankingRef,
         pool::Session,
@@ -187,7 +187,7 @@ macro_rules! round_of {
     }};
 }
 
-impl Store {
+impl IndexReader {
     /// Returns a connection for a round.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
         let pools = self.round_pools().into_iter();
@@ -224,7 +224,9 @@ impl Store {
             })
         });
         let profiles: Vec<StoredProfile> = profiles.collect();
-        if self.is_cluster() && user_ids.iter().any(|id| !profiles.iter().any(|profile| profile.id == *id)) {
+        if self.reader.servers.is_cluster()
+            && user_ids.iter().any(|id| !profiles.iter().any(|profile| profile.id == *id))
+        {
             return Err(lane_moves());
         }
         Ok((epoch, revision, profiles))
@@ -232,7 +234,8 @@ impl Store {
 
     /// Returns the current rankings of a board's open periods.
     pub(crate) async fn indexable_rankings(&self, board: i32) -> Result<Vec<NamedRanking>> {
-        let rows = sqlx::query_file!("sql/queries/indexable_rankings.sql", board).fetch_all(&self.readers).await?;
+        let rows =
+            sqlx::query_file!("sql/queries/indexable_rankings.sql", board).fetch_all(&self.reader.readers).await?;
         rows.into_iter()
             .map(|row| {
                 Ok(NamedRanking {
@@ -268,7 +271,7 @@ impl Store {
         ranking: RankingRef,
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
-        let mut connection = self.unlimited_connection().await?;
+        let mut connection = self.reader.servers.unlimited_connection().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut connection)
             .await?;
@@ -286,7 +289,7 @@ impl Store {
         if !ranking.has_bucket_rows {
             connection.execute(SORT_LOAD).await?;
         }
-        let has_one_table = self.is_cluster() || !ranking.has_bucket_rows;
+        let has_one_table = self.reader.servers.is_cluster() || !ranking.has_bucket_rows;
         let mut snapshot = LoadSnapshot { connection, ranking, has_one_table, revision: 0 };
         let Round { epoch, state, .. } = snapshot.state().await?;
         let Some(state) = state.filter(|state| !state.rankings.is_empty()) else {

@@ -10,7 +10,7 @@ use crate::{
         key::{Key, NewKey, Role},
         name::Named as _,
     },
-    store::{Store, error::written, undamaged},
+    store::{Administrator, Reader, error::written, undamaged},
 };
 
 /// A stored API key with the digest of its secret.
@@ -47,7 +47,32 @@ fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
     slugs.iter().map(|slug| slug.parse()).collect()
 }
 
-impl Store {
+impl Reader {
+    pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
+        let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
+        let keys = rows.into_iter().map(|row| {
+            let name = format!("key {}", row.id);
+            let key = || Ok(key!(row));
+            (name, key())
+        });
+        Ok(undamaged(keys))
+    }
+
+    /// Returns the key with this id and the digest of its secret.
+    pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
+        let query = sqlx::query_file!("sql/queries/key_by_id.sql", id);
+        let row = self.servers.read_coordinator(query.fetch_optional(&self.readers)).await?;
+        row.map(|row| Ok(StoredApiKey { key: key!(row), secret_sha256: row.secret_sha256 })).transpose()
+    }
+
+    /// Returns the ids of valid keys whose secrets have one of these digests.
+    pub(crate) async fn keys_of_digests(&self, digests: &[Vec<u8>]) -> Result<Vec<String>> {
+        let rows = sqlx::query_file!("sql/queries/keys_of_digests.sql", digests).fetch_all(&self.readers).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    }
+}
+
+impl Administrator {
     /// Stores a key; returns the time of creation.
     pub(crate) async fn create_key(
         &self,
@@ -73,22 +98,6 @@ impl Store {
         written(query.fetch_one(&self.writers).await)
     }
 
-    pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
-        let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
-        let keys = rows.into_iter().map(|row| {
-            let name = format!("key {}", row.id);
-            let key = || Ok(key!(row));
-            (name, key())
-        });
-        Ok(undamaged(keys))
-    }
-
-    pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
-        let query = sqlx::query_file!("sql/queries/key_by_id.sql", id);
-        let row = self.read_coordinator(query.fetch_optional(&self.readers)).await?;
-        row.map(|row| Ok(StoredApiKey { key: key!(row), secret_sha256: row.secret_sha256 })).transpose()
-    }
-
     /// Returns the key that the request with this digest has created, and the request's salt.
     pub(crate) async fn key_of_request(&self, sha256: &[u8]) -> Result<Option<(Key, Vec<u8>)>> {
         let row = sqlx::query_file!("sql/queries/key_of_request.sql", sha256).fetch_optional(&self.writers).await?;
@@ -97,7 +106,7 @@ impl Store {
 
     /// Records the use of a key, to the minute.
     pub(crate) async fn touch_key(&self, id: &str) -> Result<()> {
-        self.require_coordinator()?;
+        self.reader.servers.require_coordinator()?;
         let query = sqlx::query!(
             "UPDATE centile_store.api_keys SET last_used_at = date_trunc('minute', now())
              WHERE id = $1 AND last_used_at IS DISTINCT FROM date_trunc('minute', now())",
@@ -109,12 +118,6 @@ impl Store {
     pub(crate) async fn revoke_key(&self, id: &str, by: &Actor) -> Result<()> {
         let query = sqlx::query!("SELECT centile.revoke_key($1, $2)", id, by.as_str());
         written(query.fetch_one(&self.writers).await).map(drop)
-    }
-
-    /// Returns the ids of valid keys whose secrets have one of these digests.
-    pub(crate) async fn keys_of_digests(&self, digests: &[Vec<u8>]) -> Result<Vec<String>> {
-        let rows = sqlx::query_file!("sql/queries/keys_of_digests.sql", digests).fetch_all(&self.readers).await?;
-        Ok(rows.into_iter().map(|row| row.id).collect())
     }
 }
 

@@ -1,6 +1,9 @@
 //! SQL of layouts. Each step is one short transaction under the board's bucket lock.
 
-use crate::{Error, Result, store::Store, store::error::written};
+use crate::{
+    Error, Result,
+    store::{BucketWriter, Reader, error::written},
+};
 
 /// Number of buckets of each ranking, and of bucket tables.
 pub(crate) const PLACES: usize = 100;
@@ -23,7 +26,7 @@ pub(crate) struct CurrentRanking {
     pub(crate) batches: Vec<i64>,
 }
 
-impl Store {
+impl Reader {
     /// Returns the current rankings of all boards, without those that have no bucket rows.
     pub(crate) async fn current_rankings(&self) -> Result<Vec<CurrentRanking>> {
         let query = sqlx::query_as!(
@@ -78,7 +81,9 @@ impl Store {
         })?;
         Ok(Some(Occupied { layout: row.layout, players }))
     }
+}
 
+impl BucketWriter {
     /// Moves up to `rows` rows from the bucket at place `from` to its neighbour at `to`; returns
     /// how many.
     ///

@@ -33,15 +33,11 @@ pub(crate) mod verification;
 
 use std::{
     collections::BTreeSet,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use futures::{
-    FutureExt as _,
-    future::{join_all, select_ok},
-};
+use futures::{FutureExt as _, future::select_ok};
 use sqlx::{AssertSqlSafe, Executor as _, PgConnection, postgres::PgConnectOptions};
 use tokio::{runtime::Handle, time::timeout};
 
@@ -50,10 +46,10 @@ use crate::{
     model::settings::Settings,
     single_flight::SingleFlight,
     store::{
-        cluster::Owners,
+        cluster::{Owners, Servers},
         hosts::Hosts,
         migrate::Edition,
-        pool::{Connector, LastLoss, LastSwitch, Pool, Prepare},
+        pool::{Connector, LastTime, Pool, Prepare},
     },
 };
 
@@ -70,37 +66,58 @@ const PRIMARY_INTERVAL: Duration = Duration::from_millis(250);
 /// frozen or unreachable.
 const RESPONSE_GRACE: Duration = Duration::from_secs(2);
 
-/// The connection pools to PostgreSQL: separate ones for readers, writers and layout steps, so that
-/// none starves the others.
-#[derive(Clone)]
-pub(crate) struct Store {
+/// Reads, except those of rank indexes.
+#[derive(Debug, Clone)]
+pub(crate) struct Reader {
     readers: Pool,
-    /// For rounds of the rank indexes, and for profiles.
-    rounds: Pool,
-    /// For all writes but scores.
+    /// For reads that wait for writers, so that they do not delay others.
     writers: Pool,
-    /// For score batches, and for the users and periods that they need.
-    score_writers: Pool,
-    /// For steps that change a layout. A connection plans a step's statements on first use, while
-    /// it holds the structure lock, so these connections are reused.
-    layout_writers: Pool,
-    /// Settings of connections for long work, whose statements have no timeout.
-    unlimited: SessionSettings,
-    hosts: Arc<Hosts>,
-    last_switch: LastSwitch,
-    /// The servers that have the lanes.
-    owners: Arc<Mutex<Owners>>,
-    /// Shares checks of whether the coordinator is down.
-    coordinator_checks: Arc<SingleFlight<(), ()>>,
-    /// Maximum wait of a call for a connection.
-    pool_wait: Duration,
+    pub(crate) servers: Arc<Servers>,
 }
 
-impl fmt::Debug for Store {
-    /// Omits the connection options, which hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Store")
-    }
+/// Reads what rank indexes and the user directory hold: rounds, profiles, and whole rankings.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexReader {
+    /// On a cluster, each worker has a pool instead.
+    rounds: Pool,
+    reader: Reader,
+}
+
+/// Writes score batches, and makes the users, periods and ledger partitions that they need.
+#[derive(Debug, Clone)]
+pub(crate) struct ScoreWriter {
+    /// On a cluster, each worker has a pool for its lanes.
+    score_writers: Pool,
+    /// For the ledger's partitions.
+    writers: Pool,
+    reader: Reader,
+}
+
+/// Applies logged batches to bucket rows, and changes layouts.
+#[derive(Debug, Clone)]
+pub(crate) struct BucketWriter {
+    /// A connection plans a step's statements on first use, while it holds the structure lock, so
+    /// these connections are reused.
+    layout_writers: Pool,
+    pub(crate) reader: Reader,
+}
+
+/// Writes everything else: acts, settings, profiles, closings, rebuilds, and deliveries.
+#[derive(Debug, Clone)]
+pub(crate) struct Administrator {
+    writers: Pool,
+    pub(crate) reader: Reader,
+}
+
+/// The connections to PostgreSQL by role. Roles have separate pools, so that none starves another.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) reader: Reader,
+    pub(crate) index_reader: IndexReader,
+    pub(crate) score_writer: ScoreWriter,
+    pub(crate) bucket_writer: BucketWriter,
+    pub(crate) admin: Administrator,
+    last_switch: LastTime,
 }
 
 impl Store {
@@ -142,7 +159,7 @@ impl Store {
         let pooled = SessionSettings::new(&[&everywhere[..], &pooled].concat());
         let hosts = Arc::new(Hosts::parse(database_url.as_str())?);
         let options = hosts.primary();
-        let (last_loss, last_switch) = (LastLoss::default(), LastSwitch::default());
+        let (last_loss, last_switch) = (LastTime::default(), LastTime::default());
         let (pool_wait, statement_limit) = (*pool_wait, *statement_timeout + RESPONSE_GRACE);
         let open = {
             let hosts = Arc::clone(&hosts);
@@ -184,33 +201,37 @@ impl Store {
         // wait behind them.
         let others = (write_connections / 4).max(1);
         let (writers, score_writers) = (pool(others)?, pool((write_connections - others).max(1))?);
-        let owners = Owners::new(rounds.clone(), {
+        let owners = Owners::new({
             let (size, settings) = (write_connections + ROUND_CONNECTIONS, pooled);
             move |options| open(options, size, settings.clone(), true, runtime.clone())
         });
-        Ok(Self {
-            readers,
-            rounds,
-            writers,
-            score_writers,
-            layout_writers,
-            unlimited,
+        let servers = Arc::new(Servers {
             hosts,
-            last_switch,
-            owners: Arc::new(Mutex::new(owners)),
-            coordinator_checks: Arc::new(SingleFlight::new(pool_wait)),
+            owners: Mutex::new(owners),
+            readers: readers.clone(),
+            unlimited,
+            coordinator_checks: SingleFlight::new(pool_wait),
             pool_wait,
+        });
+        let reader = Reader { readers, writers: writers.clone(), servers };
+        Ok(Self {
+            index_reader: IndexReader { rounds, reader: reader.clone() },
+            score_writer: ScoreWriter { score_writers, writers: writers.clone(), reader: reader.clone() },
+            bucket_writer: BucketWriter { layout_writers, reader: reader.clone() },
+            admin: Administrator { writers, reader: reader.clone() },
+            reader,
+            last_switch,
         })
     }
 
     pub(crate) fn names_several_hosts(&self) -> bool {
-        self.hosts.are_several()
+        self.reader.servers.hosts.are_several()
     }
 
     /// Connects to the primary if the URL names several servers.
     pub(crate) async fn find_primary(&self) {
-        if self.hosts.are_several() {
-            let mut probe = self.hosts.probe();
+        if self.reader.servers.hosts.are_several() {
+            let mut probe = self.reader.servers.hosts.probe();
             if let Some(primary) = probe.new_primary().await {
                 self.connect_to(&primary);
             }
@@ -220,10 +241,10 @@ impl Store {
 
     /// Connects to the new primary after each failover. Ends at once if the URL names one server.
     pub(crate) async fn follow_primary(self) {
-        if !self.hosts.are_several() {
+        if !self.reader.servers.hosts.are_several() {
             return;
         }
-        let mut probe = self.hosts.probe();
+        let mut probe = self.reader.servers.hosts.probe();
         let mut ticks = tokio::time::interval(PRIMARY_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -235,16 +256,16 @@ impl Store {
     }
 
     fn connect_to(&self, primary: &PgConnectOptions) {
-        for pool in [&self.writers, &self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
+        for (_, pool) in self.pools() {
             pool.connect_to(primary);
         }
         // Afterwards, so that it covers connections to the former primary until now.
-        self.last_switch.note();
+        self.last_switch.record();
     }
 
     /// Opens a connection and closes it. Returns [`Error::Outage`] if PostgreSQL accepts none.
     pub(crate) async fn try_connect(&self) -> Result<()> {
-        let pools = self.readiness_pools();
+        let pools = self.reader.servers.readiness_pools();
         let connecting = select_ok(pools.iter().map(|pool| pool.try_connect().boxed()));
         connecting.await.map(|((), _)| ()).map_err(|error| {
             tracing::warn!(%error, "PostgreSQL accepts no new connection");
@@ -252,35 +273,13 @@ impl Store {
         })
     }
 
-    /// Returns whether PostgreSQL accepts connections. Callers share an attempt.
-    pub(crate) async fn is_reachable(&self) -> bool {
-        let pools = self.readiness_pools();
-        join_all(pools.iter().map(Pool::is_reachable)).await.contains(&true)
-    }
-
-    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for a permit or for another
-    /// caller's read may time out for this reason, or under load.
-    pub(crate) async fn is_outage(&self, error: &Error) -> bool {
-        match error {
-            Error::Outage(_) => true,
-            Error::Overload { code: Code::Overloaded, .. } => !self.is_reachable().await,
-            _ => false,
-        }
-    }
-
-    /// Returns how long a call waits for a connection, or for its turn when a read is shared,
-    /// before it fails.
-    pub(crate) fn pool_wait(&self) -> Duration {
-        self.pool_wait
-    }
-
     /// Returns whether the database's schema is newer than the one that this program was built for.
     ///
     /// Returns [`Error::Retry`] when migrations are missing.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
-        let pools = self.readiness_pools();
+        let pools = self.reader.servers.readiness_pools();
         let reading = select_ok(pools.iter().map(|pool| migrate::edition(pool).boxed()));
-        let read = timeout(self.pool_wait + RESPONSE_GRACE, reading).await;
+        let read = timeout(self.reader.servers.pool_wait + RESPONSE_GRACE, reading).await;
         let (edition, _) = read.map_err(|_| Error::no_answer())??;
         match edition {
             Edition::Same => Ok(false),
@@ -293,76 +292,36 @@ impl Store {
         }
     }
 
-    /// Creates the ledger's partitions from the current month to two months ahead.
-    pub(crate) async fn ensure_ledger_months(&self) -> Result<()> {
-        sqlx::query!("SELECT centile.ensure_ledger_months()").fetch_one(&self.writers).await?;
-        Ok(())
-    }
-
-    /// Creates the ledger's partitions for the times from `from` to `until`.
-    pub(crate) async fn ensure_ledger_months_between(
-        &self,
-        from: chrono::DateTime<chrono::Utc>,
-        until: chrono::DateTime<chrono::Utc>,
-    ) -> Result<()> {
-        sqlx::query!("SELECT centile.ensure_ledger_months($1, $2)", from, until).fetch_one(&self.writers).await?;
-        Ok(())
-    }
-
-    /// Deletes up to 10,000 each of expired ids, finished erasures and idempotency keys of API keys;
-    /// returns how many.
-    pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
-        let mut forgotten = 0;
-        for pool in self.worker_pools().iter().chain([&self.writers]) {
-            let query = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#);
-            forgotten += query.fetch_one(pool).await?;
-        }
-        Ok(forgotten.unsigned_abs())
-    }
-
-    /// Deletes up to 10,000 batches older than 20 minutes from the log, except the newest of each
-    /// lane; returns how many.
-    pub(crate) async fn forget_batches(&self) -> Result<u64> {
-        let mut forgotten = 0;
-        for pool in self.lane_pools() {
-            let query = sqlx::query_scalar!(r#"SELECT centile.forget_batches() AS "forgotten!""#);
-            forgotten += query.fetch_one(&pool).await?;
-        }
-        Ok(forgotten.unsigned_abs())
-    }
-
     /// Returns the number of connections by pool and state.
     pub(crate) fn connections(&self) -> Vec<(&'static str, &'static str, u32)> {
-        [
-            ("read", &self.readers),
-            ("index", &self.rounds),
-            ("write", &self.score_writers),
-            ("other", &self.writers),
-            ("keep", &self.layout_writers),
-        ]
-        .into_iter()
-        .flat_map(|(name, pool)| {
+        let counts = self.pools().into_iter().flat_map(|(name, pool)| {
             let (all, idle) = pool.connections();
             [(name, "idle", idle), (name, "busy", all - idle.min(all))]
-        })
-        .collect()
+        });
+        counts.collect()
     }
 
     /// Closes connections that were not used for a while.
     pub(crate) fn close_idle(&self) {
-        self.pools().iter().for_each(Pool::close_idle);
+        self.reader.servers.worker_pools().iter().for_each(Pool::close_idle);
+        self.pools().iter().for_each(|(_, pool)| pool.close_idle());
     }
 
     /// Closes the idle connections, and each of the others once it is returned.
     pub(crate) fn close(&self) {
-        self.pools().iter().for_each(Pool::close);
+        self.reader.servers.worker_pools().iter().for_each(Pool::close);
+        self.pools().iter().for_each(|(_, pool)| pool.close());
     }
 
-    fn pools(&self) -> Vec<Pool> {
-        let Self { writers, score_writers, layout_writers, readers, rounds, .. } = self;
-        let mut pools = self.worker_pools();
-        pools.extend([writers, score_writers, layout_writers, readers, rounds].map(Pool::clone));
-        pools
+    /// Returns the pools to the primary, with their names in metrics.
+    fn pools(&self) -> [(&'static str, &Pool); 5] {
+        [
+            ("read", &self.reader.readers),
+            ("index", &self.index_reader.rounds),
+            ("write", &self.score_writer.score_writers),
+            ("other", &self.admin.writers),
+            ("keep", &self.bucket_writer.layout_writers),
+        ]
     }
 }
 

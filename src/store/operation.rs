@@ -3,10 +3,10 @@
 use crate::{
     Result,
     model::operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
-    store::Store,
+    store::Reader,
 };
 
-impl Store {
+impl Reader {
     /// Returns up to `limit` periods that are open or need attention, most urgent first.
     pub(crate) async fn period_status(&self, limit: i64) -> Result<Vec<PeriodStatus>> {
         let rows = sqlx::query_file_as!(PeriodStatus, "sql/queries/period_status.sql", limit).fetch_all(&self.readers);
@@ -15,7 +15,7 @@ impl Store {
 
     /// Returns how far ahead ledger partitions exist, and how many have to be frozen; `None` on a cluster, which needs none.
     pub(crate) async fn ledger_ahead(&self) -> Result<Option<LedgerAhead>> {
-        if self.is_cluster() {
+        if self.servers.is_cluster() {
             return Ok(None);
         }
         let row = sqlx::query_file_as!(LedgerAhead, "sql/queries/ledger_ahead.sql").fetch_one(&self.readers).await?;

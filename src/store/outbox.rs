@@ -9,10 +9,40 @@ use crate::{
         outbox::{Claimed, Message, MessageFilter},
         webhook::Webhook,
     },
-    store::{Store, error::written},
+    store::{Administrator, Reader, error::written},
 };
 
-impl Store {
+impl Reader {
+    /// Returns the webhook of a board.
+    pub(crate) async fn webhook(&self, board: &str) -> Result<Option<Webhook>> {
+        let row = sqlx::query_file_as!(Webhook, "sql/queries/webhook.sql", board).fetch_optional(&self.readers).await?;
+        Ok(row)
+    }
+
+    /// Returns the stored secret of each board's webhook.
+    pub(crate) async fn webhook_secrets(&self) -> Result<Vec<(String, StoredSecret)>> {
+        let rows = sqlx::query_file!("sql/queries/webhook_secrets.sql").fetch_all(&self.readers).await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.board, StoredSecret { bytes: row.secret, encrypted: row.encrypted }))
+            .collect())
+    }
+
+    /// Returns the message with this id, or the matching messages, newest first.
+    pub(crate) async fn messages(&self, message_id: Option<i64>, filter: &MessageFilter) -> Result<Vec<Message>> {
+        let query = sqlx::query_file_as!(
+            Message,
+            "sql/queries/outbox.sql",
+            message_id,
+            filter.board.as_ref().map(BoardSlug::as_str),
+            filter.waiting,
+            i64::from(filter.limit)
+        );
+        Ok(query.fetch_all(&self.readers).await?)
+    }
+}
+
+impl Administrator {
     /// Sets the webhook of a board and the secret that signs its messages.
     pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &StoredSecret, by: &Actor) -> Result<()> {
         let query = sqlx::query!(
@@ -26,23 +56,10 @@ impl Store {
         written(query.fetch_one(&self.writers).await).map(drop)
     }
 
-    pub(crate) async fn webhook(&self, board: &str) -> Result<Option<Webhook>> {
-        let row = sqlx::query_file_as!(Webhook, "sql/queries/webhook.sql", board).fetch_optional(&self.readers).await?;
-        Ok(row)
-    }
-
+    /// Removes the webhook of a board. Returns [`crate::Error::NotFound`] when there is none.
     pub(crate) async fn remove_webhook(&self, board: &str, by: &Actor) -> Result<()> {
         let query = sqlx::query!("SELECT centile.remove_webhook($1, $2)", board, by.as_str());
         written(query.fetch_one(&self.writers).await).map(drop)
-    }
-
-    /// Returns the stored secret of each board's webhook.
-    pub(crate) async fn webhook_secrets(&self) -> Result<Vec<(String, StoredSecret)>> {
-        let rows = sqlx::query_file!("sql/queries/webhook_secrets.sql").fetch_all(&self.readers).await?;
-        Ok(rows
-            .into_iter()
-            .map(|row| (row.board, StoredSecret { bytes: row.secret, encrypted: row.encrypted }))
-            .collect())
     }
 
     /// Replaces the secret of a board's webhook with `encrypted`; returns false if the secret has
@@ -84,22 +101,10 @@ impl Store {
         written(query.fetch_one(&self.writers).await).map(drop)
     }
 
-    /// Makes a message due now.
+    /// Makes a message due now, even if it was delivered. Returns [`crate::Error::Conflict`] when its
+    /// board has no webhook.
     pub(crate) async fn resend(&self, message_id: i64, by: &Actor) -> Result<()> {
         let query = sqlx::query!("SELECT centile.resend($1, $2)", message_id, by.as_str());
         written(query.fetch_one(&self.writers).await).map(drop)
-    }
-
-    /// Returns the message with this id, or the matching messages, newest first.
-    pub(crate) async fn messages(&self, message_id: Option<i64>, filter: &MessageFilter) -> Result<Vec<Message>> {
-        let query = sqlx::query_file_as!(
-            Message,
-            "sql/queries/outbox.sql",
-            message_id,
-            filter.board.as_ref().map(BoardSlug::as_str),
-            filter.waiting,
-            i64::from(filter.limit)
-        );
-        Ok(query.fetch_all(&self.readers).await?)
     }
 }

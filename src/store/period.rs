@@ -14,7 +14,7 @@ use crate::{
         period::{Period, PeriodSelector, PeriodState, Progress},
         tier::Tiers,
     },
-    store::{Store, rank::Version},
+    store::{Administrator, Reader, ScoreWriter, rank::Version},
 };
 
 /// The period that a selector means, and for how long.
@@ -84,7 +84,7 @@ fn period(
     Ok(Period { kind: kind(kind_name)?, label, starts_at, ends_at, state: state(state_name)?, segment: None })
 }
 
-impl Store {
+impl Reader {
     /// Returns the period that `selector` means now on each board, the board's version in the same
     /// snapshot, and the profile revision. `None` for a board on which it means no period.
     pub(crate) async fn resolve_periods(
@@ -92,7 +92,7 @@ impl Store {
         boards: &[&Board],
         selector: &PeriodSelector,
     ) -> Result<Vec<Option<(ResolvedPeriod, Version, i64)>>> {
-        self.require_coordinator()?;
+        self.servers.require_coordinator()?;
         let ids: Vec<i32> = boards.iter().map(|board| board.id).collect();
         let rows = sqlx::query_file!("sql/queries/resolve_period.sql", &ids, selector.to_string())
             .fetch_all(&self.readers)
@@ -127,7 +127,7 @@ impl Store {
         Ok(boards.iter().map(|board| found.remove(&board.id)).collect())
     }
 
-    /// Returns the opened periods of a board, newest first within each kind.
+    /// Returns the opened periods of a board, newest first, at most `limit` of each kind.
     pub(crate) async fn periods(&self, board: &Board, limit: u32) -> Result<Vec<Period>> {
         let rows = sqlx::query_file!("sql/queries/periods.sql", board.slug.as_str(), i64::from(limit))
             .fetch_all(&self.readers)
@@ -164,8 +164,11 @@ impl Store {
         rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
     }
 
-    /// Returns a player's standings in the newest snapshots of a board, newest first.
-    pub(crate) async fn progress(&self, board: &Board, user_id: &str, limit: i32) -> Result<Vec<Progress>> {
+    /// Returns a player's standings in up to `limit` newest snapshots of a board, newest first.
+    ///
+    /// [`Error::NotFound`] if the player does not exist.
+    pub(crate) async fn progress(&self, board: &Board, user_id: &str, limit: u64) -> Result<Vec<Progress>> {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
         let rows = sqlx::query_file!("sql/queries/progress.sql", board.slug.as_str(), user_id, limit)
             .fetch_all(&self.readers)
             .await?;
@@ -200,23 +203,27 @@ impl Store {
         .await?;
         Ok(rows.into_iter().map(|row| (row.user_id, row.position.unsigned_abs())).collect())
     }
+}
 
+impl ScoreWriter {
     /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
-        self.require_coordinator()?;
+        self.reader.servers.require_coordinator()?;
         sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.score_writers).await?;
         Ok(())
     }
 
     /// Opens the rankings of segments: pairs of a period id and a segment.
     pub(crate) async fn open_segments(&self, board_id: i32, segments: Vec<(i64, String)>) -> Result<()> {
-        self.require_coordinator()?;
+        self.reader.servers.require_coordinator()?;
         let (periods, segments): (Vec<i64>, Vec<String>) = segments.into_iter().unzip();
         let query = sqlx::query!("SELECT centile_store.open_segments($1, $2, $3)", board_id, &periods, &segments);
         query.fetch_one(&self.score_writers).await?;
         Ok(())
     }
+}
 
+impl Administrator {
     pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&self.writers).await?;
         Ok(now)

@@ -71,8 +71,12 @@ pub(super) struct Pool {
 pub(super) struct Connector {
     pub(super) options: Mutex<PgConnectOptions>,
     pub(super) prepare: Prepare,
-    pub(super) last_loss: LastLoss,
-    pub(super) last_switch: LastSwitch,
+    /// When a lost connection was last found. After a restart of the server all older connections
+    /// are lost, and each of them would fail one statement.
+    pub(super) last_loss: LastTime,
+    /// When another server last became the primary. Older connections are closed: the former primary
+    /// may still answer.
+    pub(super) last_switch: LastTime,
     /// The runtime that new connections belong to; `None` for that of their first user.
     pub(super) runtime: Option<Handle>,
 }
@@ -87,39 +91,19 @@ pub(super) struct Connection {
     has_failed: bool,
 }
 
-/// The time at which a lost connection was last found. After a restart of the server all older
-/// connections are lost, and each of them would fail one statement.
+/// The time of the last event of a kind; none at first. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LastLoss(Arc<Mutex<Option<Instant>>>);
+pub(super) struct LastTime(Arc<Mutex<Option<Instant>>>);
 
-impl LastLoss {
-    /// Records the time if an error means that a connection is lost.
-    fn note(&self, error: &sqlx::Error) {
-        if error::is_lost(error) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        }
-    }
-
-    /// Whether a connection was lost within the last `idle_for`, that is since this one was last
-    /// used.
-    fn is_within(&self, idle_for: Duration) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
-    }
-}
-
-/// The time at which another server became the primary. Older connections are closed: the former
-/// primary may still answer.
-#[derive(Debug, Clone, Default)]
-pub(super) struct LastSwitch(Arc<Mutex<Option<Instant>>>);
-
-impl LastSwitch {
-    pub(super) fn note(&self) {
+impl LastTime {
+    /// Records that the event occurred now.
+    pub(super) fn record(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Whether a connection of this age leads to the former primary.
-    pub(super) fn is_within(&self, age: Duration) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= age)
+    /// Returns whether the event occurred within the last `time`.
+    pub(super) fn is_within(&self, time: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= time)
     }
 }
 
@@ -352,7 +336,10 @@ impl Session {
             // again.
             connection.open = None;
         }
-        steps.inspect_err(|error| pool.connections.manager().last_loss.note(error))
+        if steps.as_ref().is_err_and(error::is_lost) {
+            pool.connections.manager().last_loss.record();
+        }
+        steps
     }
 }
 
@@ -436,8 +423,8 @@ mod tests {
         let connector = Connector {
             options: Mutex::new(options),
             prepare: Box::new(|_| Box::pin(async { Ok(()) })),
-            last_loss: LastLoss::default(),
-            last_switch: LastSwitch::default(),
+            last_loss: LastTime::default(),
+            last_switch: LastTime::default(),
             runtime: None,
         };
         let pool = Pool::new(connector, 1, Duration::from_secs(1), Duration::from_secs(1))?;

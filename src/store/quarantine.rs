@@ -8,10 +8,10 @@ use crate::{
         name::Named as _,
         quarantine::{QuarantinedEvent, State},
     },
-    store::{Store, cluster::LANE_OF_QUARANTINED, error::written},
+    store::{Administrator, Reader, cluster::LANE_OF_QUARANTINED, error::written},
 };
 
-impl Store {
+impl Reader {
     /// Returns a board's quarantined events in one state, oldest first, with ids above `after`.
     pub(crate) async fn quarantine(
         &self,
@@ -41,7 +41,9 @@ impl Store {
         });
         Ok(events.collect())
     }
+}
 
+impl Administrator {
     /// Moves an event from quarantine into the ledger; returns its transaction id.
     pub(crate) async fn accept_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<i64> {
         let query = sqlx::query_scalar!(
@@ -54,6 +56,10 @@ impl Store {
         written(query.fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?).await)
     }
 
+    /// Rejects an event permanently.
+    ///
+    /// Returns [`crate::Error::NotFound`] when the board has no such event, and
+    /// [`crate::Error::Conflict`] when it was accepted.
     pub(crate) async fn reject_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<()> {
         let query = sqlx::query!(
             "SELECT centile.reject_event($1, $2, $3, $4)",

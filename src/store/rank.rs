@@ -17,7 +17,7 @@ use crate::{
         tier::{TierCount, Tiers},
     },
     store::{
-        Store,
+        Reader,
         period::{ArchiveRef, PeriodSource, RankingRef, ResolvedPeriod},
     },
 };
@@ -342,7 +342,7 @@ pub(crate) struct LiveState {
     pub(crate) standings: Vec<BucketStanding>,
 }
 
-impl Store {
+impl Reader {
     /// Returns the state of a ranking or an archive.
     pub(crate) async fn state(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<State> {
         let state: Result<(State, ())> = read!(&self.readers, resolved, source, |row| (),

@@ -1,9 +1,15 @@
 //! SQL that builds a ranking beside the live one. Each step is a separate transaction.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-use crate::{Result, model::act::Act, store::Store, store::error::written};
+use crate::{
+    Result,
+    model::act::Act,
+    store::{Administrator, BucketWriter, cluster::Servers, error::written},
+};
 
 /// Players per act. Scores of the lane wait about 10 ms for it.
 const ACT_PLAYERS: usize = 500;
@@ -19,6 +25,7 @@ const STEP_PLAYERS: i32 = 50_000;
 #[derive(Debug)]
 pub(crate) struct Rebuilder {
     connection: PgConnection,
+    servers: Arc<Servers>,
     pub(crate) board_id: i32,
     /// Writer lanes of the board.
     lanes: i16,
@@ -51,12 +58,24 @@ pub(crate) struct WantedWindow {
     pub(crate) label: String,
 }
 
-impl Store {
+impl BucketWriter {
+    /// Returns the periods whose rankings are marked as damaged.
+    pub(crate) async fn damaged_periods(&self) -> Result<Vec<i64>> {
+        let periods = sqlx::query_scalar!(
+            "SELECT p.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+             WHERE g.damaged_at IS NOT NULL ORDER BY p.id"
+        );
+        Ok(periods.fetch_all(&self.layout_writers).await?)
+    }
+}
+
+impl Administrator {
     /// Starts a new ranking of a period.
     ///
     /// Returns [`crate::Error::Conflict`] when the period is closed or already being rebuilt.
     pub(crate) async fn rebuilder(&self, board_id: i32, period_id: i64) -> Result<Rebuilder> {
-        let mut connection = self.unlimited_connection().await?;
+        let servers = Arc::clone(&self.reader.servers);
+        let mut connection = servers.unlimited_connection().await?;
         let begun = sqlx::query!(
             r#"SELECT r.ranking_id AS "ranking_id!", b.lanes
                FROM centile_store.boards b CROSS JOIN centile_store.begin_rebuild($2) AS r (ranking_id) WHERE b.id = $1"#,
@@ -65,7 +84,7 @@ impl Store {
         )
         .fetch_one(&mut connection)
         .await?;
-        Ok(Rebuilder { connection, board_id, lanes: begun.lanes, ranking_id: begun.ranking_id })
+        Ok(Rebuilder { connection, servers, board_id, lanes: begun.lanes, ranking_id: begun.ranking_id })
     }
 
     /// Returns the rolling windows that should accept scores and do not yet, current ones first.
@@ -99,15 +118,6 @@ impl Store {
         written(query.fetch_one(&self.writers).await)
     }
 
-    /// Returns the periods whose rankings are marked as damaged.
-    pub(crate) async fn damaged_periods(&self) -> Result<Vec<i64>> {
-        let periods = sqlx::query_scalar!(
-            "SELECT p.id FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-             WHERE g.damaged_at IS NOT NULL ORDER BY p.id"
-        );
-        Ok(periods.fetch_all(&self.layout_writers).await?)
-    }
-
     /// Releases rankings whose build was interrupted; returns how many.
     ///
     /// Call it until it returns 0.
@@ -130,8 +140,8 @@ impl Rebuilder {
 
     /// Repairs stored standings that differ from the ledger, some players per act; returns the number
     /// of players. In a rolling window, all players get their standings.
-    pub(crate) async fn repair_players(&mut self, store: &Store) -> Result<u64> {
-        let mut reader = store.unlimited_connection().await?;
+    pub(crate) async fn repair_players(&mut self) -> Result<u64> {
+        let mut reader = self.servers.unlimited_connection().await?;
         // WITH HOLD stores the rows on the server, so the snapshot ends before the repairs.
         let differing = format!(
             "DECLARE differing NO SCROLL CURSOR WITH HOLD FOR SELECT * FROM centile_store.differing_players({})",

@@ -15,12 +15,14 @@ impl Store {
     /// Returns the position of the primary. Records its epoch if it is new.
     pub(crate) async fn primary_position(&self) -> Result<PrimaryPosition> {
         let position = sqlx::query_file_as!(PrimaryPosition, "sql/queries/primary_position.sql");
-        Ok(position.fetch_one(&self.layout_writers).await?)
+        Ok(position.fetch_one(&self.bucket_writer.layout_writers).await?)
     }
 
     /// Returns the bytes of write-ahead log that a replica has replayed; `None` if it does not
     /// follow the primary with this epoch. The server may also be the primary itself.
     pub(crate) async fn replayed(&self, primary_epoch: &str) -> Result<Option<i64>> {
-        Ok(sqlx::query_file_scalar!("sql/queries/replayed.sql", primary_epoch).fetch_one(&self.layout_writers).await?)
+        Ok(sqlx::query_file_scalar!("sql/queries/replayed.sql", primary_epoch)
+            .fetch_one(&self.bucket_writer.layout_writers)
+            .await?)
     }
 }

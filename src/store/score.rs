@@ -10,7 +10,7 @@ use crate::{
         segment::Segment,
     },
     rules::Standing,
-    store::{Store, cluster::LANE_OF_TRANSACTION, error::written},
+    store::{Administrator, Reader, cluster::LANE_OF_TRANSACTION, error::written},
 };
 
 /// A position in a player's ledger.
@@ -69,10 +69,10 @@ pub(super) async fn entry_metadata<'e>(
     Ok(found)
 }
 
-impl Store {
+impl Reader {
     /// Returns the current rank and the previous key's rank of each standing, in one snapshot.
     pub(crate) async fn rank_changes(&self, board_id: i32, standings: &[&Standing]) -> Result<Vec<RankChange>> {
-        self.require_coordinator()?;
+        self.servers.require_coordinator()?;
         let periods: Vec<String> = standings.iter().map(|standing| standing.period.clone()).collect();
         let users: Vec<i64> = standings.iter().map(|standing| standing.user_id).collect();
         let was = || standings.iter().map(|standing| standing.was);
@@ -96,24 +96,6 @@ impl Store {
                 players: row.players.map(i64::unsigned_abs),
             })
             .collect())
-    }
-
-    pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
-        let query = sqlx::query!(
-            "SELECT centile.void_score($1, $2, $3, $4)",
-            board,
-            transaction_id,
-            act.reason(),
-            act.by.as_str()
-        );
-        written(query.fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?).await).map(drop)
-    }
-
-    /// Resets a player's scores in the current periods.
-    pub(crate) async fn reset_player(&self, board: &str, user_id: &str, act: &Act) -> Result<()> {
-        let query =
-            sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str());
-        written(query.fetch_one(&self.writers_of_user(user_id)).await).map(drop)
     }
 
     /// Returns the last batch of each lane of a board.
@@ -168,5 +150,25 @@ impl Store {
     /// Returns the metadata of the events that decide these entries, in their order.
     pub(crate) async fn entry_metadata(&self, entries: &[ShownEntry<'_>]) -> Result<Vec<Option<Metadata>>> {
         entry_metadata(&self.readers, entries).await
+    }
+}
+
+impl Administrator {
+    pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
+        let query = sqlx::query!(
+            "SELECT centile.void_score($1, $2, $3, $4)",
+            board,
+            transaction_id,
+            act.reason(),
+            act.by.as_str()
+        );
+        written(query.fetch_one(&self.writers_of_row(LANE_OF_TRANSACTION, transaction_id).await?).await).map(drop)
+    }
+
+    /// Resets a player's scores in the current periods.
+    pub(crate) async fn reset_player(&self, board: &str, user_id: &str, act: &Act) -> Result<()> {
+        let query =
+            sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str());
+        written(query.fetch_one(&self.writers_of_user(user_id)).await).map(drop)
     }
 }

@@ -7,10 +7,23 @@ use crate::{
         board::Board,
         season::{Edge, Season},
     },
-    store::{Store, error::written, period::state},
+    store::{Administrator, Reader, error::written, period::state},
 };
 
-impl Store {
+impl Reader {
+    /// Returns the seasons of a board, or the one of this name, by start.
+    pub(crate) async fn seasons(&self, board: &Board, name: Option<&str>) -> Result<Vec<Season>> {
+        let rows =
+            sqlx::query_file!("sql/queries/seasons.sql", board.slug.as_str(), name).fetch_all(&self.readers).await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Season { name: row.name, starts_at: row.starts_at, ends_at: row.ends_at, state: state(&row.state)? })
+            })
+            .collect()
+    }
+}
+
+impl Administrator {
     pub(crate) async fn create_season(
         &self,
         board: &Board,
@@ -31,16 +44,5 @@ impl Store {
             by.as_str()
         );
         written(query.fetch_one(&self.writers).await).map(drop)
-    }
-
-    /// Returns the seasons of a board, or the one of this name, by start.
-    pub(crate) async fn seasons(&self, board: &Board, name: Option<&str>) -> Result<Vec<Season>> {
-        let rows =
-            sqlx::query_file!("sql/queries/seasons.sql", board.slug.as_str(), name).fetch_all(&self.readers).await?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(Season { name: row.name, starts_at: row.starts_at, ends_at: row.ends_at, state: state(&row.state)? })
-            })
-            .collect()
     }
 }

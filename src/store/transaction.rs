@@ -3,7 +3,7 @@
 use crate::{
     Result,
     model::{metadata::Metadata, score::Transaction},
-    store::Store,
+    store::Reader,
 };
 
 /// Rows of a board's ledger, and the state of the snapshot that they come from.
@@ -28,7 +28,7 @@ pub(crate) struct Settled {
     pub(crate) lanes: Vec<i16>,
 }
 
-impl Store {
+impl Reader {
     /// Returns up to `limit` rows of a board's ledger with ids above that of their lane in `ids`, in
     /// one snapshot. `None` if the board does not exist.
     pub(crate) async fn transactions_after(

@@ -1,8 +1,12 @@
-//! SQL of pending maintenance work, and of limits that the database approaches.
+//! SQL of maintenance: pending work, limits that the database approaches, and rows that expire.
 
+use chrono::{DateTime, Utc};
 use sqlx::AssertSqlSafe;
 
-use crate::{Result, store::Store};
+use crate::{
+    Result,
+    store::{Administrator, Reader, ScoreWriter},
+};
 
 /// The row of `centile.upkeep`.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ pub(crate) struct StoredLimits {
     pub(crate) user_id_max: i64,
 }
 
-impl Store {
+impl Reader {
     pub(crate) async fn upkeep(&self) -> Result<StoredUpkeep> {
         let upkeep = sqlx::query_file_as!(StoredUpkeep, "sql/queries/upkeep.sql").fetch_one(&self.readers).await?;
         Ok(upkeep)
@@ -50,13 +54,51 @@ impl Store {
         let limits = sqlx::query_file_as!(StoredLimits, "sql/queries/database_limits.sql");
         Ok(limits.fetch_one(&self.readers).await?)
     }
+}
+
+impl ScoreWriter {
+    /// Creates the ledger's partitions from the current month to two months ahead.
+    pub(crate) async fn ensure_ledger_months(&self) -> Result<()> {
+        sqlx::query!("SELECT centile.ensure_ledger_months()").fetch_one(&self.writers).await?;
+        Ok(())
+    }
+
+    /// Creates the ledger's partitions for the times from `from` to `until`.
+    pub(crate) async fn ensure_ledger_months_between(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> Result<()> {
+        sqlx::query!("SELECT centile.ensure_ledger_months($1, $2)", from, until).fetch_one(&self.writers).await?;
+        Ok(())
+    }
+}
+
+impl Administrator {
+    /// Deletes up to 10,000 each of expired ids, finished erasures and idempotency keys of API keys;
+    /// returns how many.
+    pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
+        let mut forgotten = 0;
+        for pool in self.reader.servers.worker_pools().iter().chain([&self.writers]) {
+            let query = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#);
+            forgotten += query.fetch_one(pool).await?;
+        }
+        Ok(forgotten.unsigned_abs())
+    }
+
+    /// Deletes up to 10,000 batches older than 20 minutes from the log, except the newest of each
+    /// lane; returns how many.
+    pub(crate) async fn forget_batches(&self) -> Result<u64> {
+        let mut forgotten = 0;
+        for pool in self.lane_pools() {
+            let query = sqlx::query_scalar!(r#"SELECT centile.forget_batches() AS "forgotten!""#);
+            forgotten += query.fetch_one(&pool).await?;
+        }
+        Ok(forgotten.unsigned_abs())
+    }
 
     /// Freezes the rows of the ledger's months that are over, if this role may; returns the number
     /// of months. Skips those that another session is vacuuming.
     ///
     /// Otherwise, autovacuum would have to rewrite each month when its transaction ids are old.
     pub(crate) async fn freeze_ledger_months(&self) -> Result<usize> {
-        if self.is_cluster() {
+        if self.reader.servers.is_cluster() {
             return Ok(0);
         }
         // Before PostgreSQL 17, only the owner of a table may vacuum it.
@@ -68,12 +110,12 @@ impl Store {
                       OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'pg_maintain' AND pg_has_role(r.oid, 'USAGE')))
                ORDER BY m.month"#
         )
-        .fetch_all(&self.readers)
+        .fetch_all(&self.reader.readers)
         .await?;
         if statements.is_empty() {
             return Ok(0);
         }
-        let mut connection = self.unlimited_connection().await?;
+        let mut connection = self.reader.servers.unlimited_connection().await?;
         // As autovacuum does, so that scores are not delayed.
         sqlx::raw_sql("SET vacuum_cost_delay = '2ms'").execute(&mut connection).await?;
         let count = statements.len();

@@ -9,7 +9,7 @@ use crate::{
         name::Named as _,
         user::{Profile, User},
     },
-    store::{Store, cluster::LANE_OF_USER, error::written},
+    store::{Administrator, Reader, ScoreWriter, cluster::LANE_OF_USER, error::written},
 };
 
 /// A ban or an unban in progress. It refers to the internal id, which survives a change of the
@@ -30,7 +30,32 @@ pub(crate) struct PendingMove {
     number: i64,
 }
 
-impl Store {
+impl Reader {
+    /// Returns the user with this id.
+    pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
+        let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
+        let Some(row) = row else { return Ok(None) };
+        let damaged = |what| Error::Internal(format!("the profile of user {user_id} has unknown {what}"));
+        Ok(Some(User {
+            reading: row.reading.map(|reading| reading.parse().map_err(|_| damaged("readers"))).transpose()?,
+            user_id: row.user_id,
+            name: row.name,
+            avatar: row.avatar,
+            metadata: Metadata::stored(row.metadata),
+            attributes: serde_json::from_str(&row.attributes).map_err(|_| damaged("attributes"))?,
+            banned: row.banned,
+        }))
+    }
+
+    /// Returns the ids of users whose id or name begins with a text, up to `limit` of each.
+    pub(crate) async fn users_named(&self, text: &str, limit: u32) -> Result<Vec<String>> {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.users_named($1, $2) AS "user_ids!""#, text, limit);
+        Ok(query.fetch_one(&self.readers).await?)
+    }
+}
+
+impl ScoreWriter {
     /// Creates the users that do not exist.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         for (pool, user_ids, names) in self.by_server(user_ids, names) {
@@ -39,7 +64,9 @@ impl Store {
         }
         Ok(())
     }
+}
 
+impl Administrator {
     pub(crate) async fn rename_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         let query = sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>]);
         written(query.fetch_one(&self.writers).await).map(drop)
@@ -117,31 +144,9 @@ impl Store {
         written(query.execute(&self.writers).await).map(drop)
     }
 
-    pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
-        let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
-        let Some(row) = row else { return Ok(None) };
-        let damaged = |what| Error::Internal(format!("the profile of user {user_id} has unknown {what}"));
-        Ok(Some(User {
-            reading: row.reading.map(|reading| reading.parse().map_err(|_| damaged("readers"))).transpose()?,
-            user_id: row.user_id,
-            name: row.name,
-            avatar: row.avatar,
-            metadata: Metadata::stored(row.metadata),
-            attributes: serde_json::from_str(&row.attributes).map_err(|_| damaged("attributes"))?,
-            banned: row.banned,
-        }))
-    }
-
-    /// Returns the ids of users whose id or name begins with a text, up to `limit` of each.
-    pub(crate) async fn users_named(&self, text: &str, limit: u32) -> Result<Vec<String>> {
-        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-        let query = sqlx::query_scalar!(r#"SELECT centile_store.users_named($1, $2) AS "user_ids!""#, text, limit);
-        Ok(query.fetch_one(&self.readers).await?)
-    }
-
     /// Erases a user's identity; returns the new id.
     ///
-    /// [`Store::erase_from_tops`] then erases it from frozen tops and webhook messages. A repeated
+    /// [`Self::erase_from_tops`] then erases it from frozen tops and webhook messages. A repeated
     /// request with the same `request_id` returns the same new id for some days.
     pub(crate) async fn erase_user(&self, user_id: &str, request_id: Option<&str>, by: &Actor) -> Result<String> {
         let query = sqlx::query_scalar!(

@@ -7,7 +7,7 @@ use sqlx::{PgConnection, types::Json};
 use crate::{
     Result,
     model::verification::{CountDifference, Difference},
-    store::{Store, error::written, rank::CountsVersion},
+    store::{Administrator, error::written, rank::CountsVersion},
 };
 
 /// A period with derived data to compare: a ranking or an archive.
@@ -52,10 +52,10 @@ pub(crate) struct SettledPoint {
 #[derive(Debug)]
 pub(crate) struct Verifier(PgConnection);
 
-impl Store {
+impl Administrator {
     /// Returns a connection for long comparisons.
     pub(crate) async fn verifier(&self) -> Result<Verifier> {
-        Ok(Verifier(self.unlimited_connection().await?))
+        Ok(Verifier(self.reader.servers.unlimited_connection().await?))
     }
 
     /// Returns the periods with a ranking or an archive: all, those of a board, or one.
@@ -207,7 +207,7 @@ impl Verifier {
         Ok(players.unsigned_abs())
     }
 
-    /// Compares as [`Store::count_difference`] does, for a bucket of any size.
+    /// Compares as [`Administrator::count_difference`] does, for a bucket of any size.
     pub(crate) async fn count_difference(&mut self, ranking_id: i64, bucket: i16) -> Result<Option<CountDifference>> {
         let query = sqlx::query_as!(
             CountDifference,

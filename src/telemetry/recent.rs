@@ -22,9 +22,9 @@ const MINUTES_MAX: usize = 60;
 const SLOW: f64 = 0.99;
 
 /// Requests by duration: those within each bound of [`TIMES`], and longer ones.
-static REQUESTS: [AtomicU64; TIMES.len() + 1] = [const { AtomicU64::new(0) }; TIMES.len() + 1];
+pub(super) static REQUESTS: [AtomicU64; TIMES.len() + 1] = [const { AtomicU64::new(0) }; TIMES.len() + 1];
 
-static SCORES: AtomicU64 = AtomicU64::new(0);
+pub(super) static SCORES: AtomicU64 = AtomicU64::new(0);
 
 /// Bits of a double; 0 before the first check.
 static SKEW: AtomicU64 = AtomicU64::new(0);
@@ -49,14 +49,6 @@ pub(crate) struct Minute {
     pub(crate) index_bytes: u64,
     /// Skew of the most uneven ranking at the last check by this process; `None` before the first.
     pub(crate) skew: Option<f64>,
-}
-
-pub(super) fn count_request(time: Duration) {
-    REQUESTS[TIMES.partition_point(|bound| *bound < time.as_secs_f64())].fetch_add(1, Relaxed);
-}
-
-pub(super) fn count_scores(events: usize) {
-    SCORES.fetch_add(events as u64, Relaxed);
 }
 
 pub(super) fn set_skew(skew: f64) {

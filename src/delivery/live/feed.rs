@@ -88,7 +88,7 @@ async fn poll_until_done(
                 if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
                     break polled;
                 }
-                if !live.reads.current().store.is_reachable().await {
+                if !live.reads.current().reader.servers.is_reachable().await {
                     record_outage(feed, began_at, last_success, Error::no_answer());
                 }
             }
@@ -99,7 +99,7 @@ async fn poll_until_done(
                 last_success = Some(began_at);
                 feed.last_poll.send_replace(Some((began_at, Ok(()))));
             }
-            Err(error) if live.reads.current().store.is_outage(&error).await => {
+            Err(error) if live.reads.current().reader.servers.is_outage(&error).await => {
                 record_outage(feed, began_at, last_success, error);
             }
             // Subscribers keep the last snapshot.

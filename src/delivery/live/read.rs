@@ -83,7 +83,7 @@ pub(crate) async fn read(
     let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, interests));
     source::read(rankings, board, selector, true, |source| async move {
         if let Some(PeriodSource::Archive(archive)) = source.resolved.source {
-            let (state, size) = rankings.store.archive_state(&source.resolved, archive).await?;
+            let (state, size) = rankings.reader.archive_state(&source.resolved, archive).await?;
             if is_known(&tag(&source, &state)) {
                 return Ok(None);
             }
@@ -166,7 +166,7 @@ async fn of_archive(
     }
     // If the archive was refreshed or dropped meanwhile, a player who was not found may be in the
     // new one.
-    if rankings.store.archive_state(resolved, archive).await?.0 != *state {
+    if rankings.reader.archive_state(resolved, archive).await?.0 != *state {
         return Err(Error::Replaced);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();

@@ -15,12 +15,11 @@ use crate::{
     boards::{self, Boards},
     delivery::outbox::sender::Sender,
     model::{
-        act::Actor,
         encryption::MasterKeys,
         outbox::{Claimed, Deliveries, Message, MessageFilter},
         webhook::{Secret, signature},
     },
-    store::Store,
+    store::{Administrator, Reader},
 };
 
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,20 +36,14 @@ pub async fn list(boards: &Boards, filter: &MessageFilter) -> Result<Vec<Message
     if let Some(slug) = &filter.board {
         boards::find(boards, slug).await?;
     }
-    boards.store.messages(None, filter).await
+    boards.reader.messages(None, filter).await
 }
 
 /// Returns the message with this id. Returns [`Error::NotFound`] when there is none.
-pub async fn find(store: &Store, message_id: i64) -> Result<Message> {
+pub async fn find(reader: &Reader, message_id: i64) -> Result<Message> {
     let filter = MessageFilter { limit: 1, ..MessageFilter::default() };
-    let message = store.messages(Some(message_id), &filter).await?.pop();
+    let message = reader.messages(Some(message_id), &filter).await?.pop();
     message.ok_or_else(|| Error::not_found(Resource::Message, message_id.to_string()))
-}
-
-/// Makes a message due now, even if it was delivered. Returns [`Error::Conflict`] when its board
-/// has no webhook.
-pub async fn resend(store: &Store, message_id: i64, by: &Actor) -> Result<()> {
-    store.resend(message_id, by).await
 }
 
 /// Sends all due messages; returns the numbers of deliveries.
@@ -61,13 +54,9 @@ pub async fn resend(store: &Store, message_id: i64, by: &Actor) -> Result<()> {
 ///
 /// Any number of calls may run concurrently: each message is claimed by one of them. A call may be
 /// stopped at any time: its claimed messages are due again when their lease ends after a minute.
-pub async fn deliver_due(store: &Store, master_keys: Option<&MasterKeys>) -> Result<Deliveries> {
-    deliver_due_within(store, master_keys, DEFAULT_TIMEOUT).await
-}
-
-/// Sends like [`deliver_due`], with a timeout per receiver of at most [`TIMEOUT_MAX`].
-pub async fn deliver_due_within(
-    store: &Store,
+/// The timeout of a receiver is at most [`TIMEOUT_MAX`].
+pub async fn deliver_due(
+    admin: &Administrator,
     master_keys: Option<&MasterKeys>,
     timeout: Duration,
 ) -> Result<Deliveries> {
@@ -75,7 +64,7 @@ pub async fn deliver_due_within(
     // Boards with a delivery in progress, and boards whose receivers have failed. Every attempt
     // leaves fewer due messages, or one more board to skip, so the loop ends.
     let mut skipped = Vec::new();
-    let mut claimed = store.claim_deliveries(free_slots(0), &skipped).await?;
+    let mut claimed = admin.claim_deliveries(free_slots(0), &skipped).await?;
     if claimed.is_empty() {
         return Ok(Deliveries::default());
     }
@@ -92,7 +81,7 @@ pub async fn deliver_due_within(
         };
         // Record the result here rather than in the attempt. While this task waits for a connection
         // it polls no attempt, and one of them might hold the connection.
-        match record(store, &sent, answer).await {
+        match record(admin, &sent, answer).await {
             Ok(true) => {
                 deliveries.delivered += 1;
                 skipped.retain(|board| *board != sent.board);
@@ -102,7 +91,7 @@ pub async fn deliver_due_within(
         }
         // After a database failure nothing more is claimed, but the attempts in progress finish.
         if ended.is_ok() {
-            match store.claim_deliveries(free_slots(attempts.len()), &skipped).await {
+            match admin.claim_deliveries(free_slots(attempts.len()), &skipped).await {
                 Ok(more) => claimed = more,
                 Err(error) => ended = Err(error),
             }
@@ -140,7 +129,7 @@ pub(crate) async fn attempt(
 }
 
 /// Records the result of an attempt; returns whether the message was delivered.
-async fn record(store: &Store, sent: &Claimed, answer: Result<Answer>) -> Result<bool> {
+async fn record(admin: &Administrator, sent: &Claimed, answer: Result<Answer>) -> Result<bool> {
     let Claimed { message_id, board, attempt, .. } = sent;
     let (status, error) = match answer? {
         Ok(status) => (Some(status), None),
@@ -159,6 +148,6 @@ async fn record(store: &Store, sent: &Claimed, answer: Result<Answer>) -> Result
             "a message could not be delivered; it will be retried"
         );
     }
-    store.note_delivery(*message_id, status.map(i32::from), error.as_deref()).await?;
+    admin.note_delivery(*message_id, status.map(i32::from), error.as_deref()).await?;
     Ok(is_delivered)
 }

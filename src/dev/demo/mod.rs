@@ -81,7 +81,7 @@ impl Demo {
         for (slug, rules) in [(MAIN_BOARD, main_board()), (LAPS_BOARD, laps_board()?)] {
             let slug: BoardSlug = slug.parse()?;
             if let Err(Error::NotFound { .. }) = boards::find(&instance.boards, &slug).await {
-                boards::create(&instance.boards, slug, rules, &actor()?).await?;
+                boards::create(&instance.store.admin, &instance.boards, slug, rules, &actor()?).await?;
             }
         }
         let key = ready_key(&instance, &dir.join("server-key"), CLIENT, Role::Server).await?;
@@ -150,11 +150,11 @@ async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> 
     }
     // Revoke keys whose file was lost, because a client may have at most two.
     let by = actor()?;
-    for old in key::list(&instance.store).await?.into_iter().filter(|key| key.name == name) {
-        key::revoke(&instance.keys, &old.id, &by).await?;
+    for old in instance.store.reader.keys().await?.into_iter().filter(|key| key.name == name) {
+        key::revoke(&instance.store.admin, &instance.keys, &old.id, &by).await?;
     }
     let new = NewKey { name: name.to_owned(), role, boards: Vec::new(), expires_at: None };
-    let (_, text) = key::create(&instance.keys, new, None, &by).await?;
+    let (_, text) = key::create(&instance.store.admin, new, None, &by).await?;
     write_private(file, &text)?;
     Ok(text)
 }

@@ -139,7 +139,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     if rules.mode.is_none() {
         return Err(missing("mode"));
     }
-    let board = boards::create(&api.instance.boards, slug, rules, &by).await?;
+    let board = boards::create(&api.instance.store.admin, &api.instance.boards, slug, rules, &by).await?;
     reply::created(&format!("/v1/boards/{}", board.slug), &BoardResponse::from(&board))
 }
 
@@ -156,8 +156,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let tag = query::tag(tag.as_deref())?;
     let limit = query::bounded("limit", limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let key = caller::given(&api, &request).await?;
-    let store = &api.instance.store;
-    let (boards, next) = boards::readable(store, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
+    let reader = &api.instance.store.reader;
+    let (boards, next) = boards::readable(reader, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     let is_server = |board: &Board| key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
     let data = boards.iter().map(|board| BoardResponse::of(board, is_server(board))).collect();
@@ -195,6 +195,6 @@ pub(crate) async fn update(api: Data<Api>, request: HttpRequest, payload: Payloa
     if change.slug.is_some() {
         return Err(Error::invalid("slug", "cannot change"));
     }
-    let board = boards::update(&api.instance.boards, &path.board, &change, &by).await?;
+    let board = boards::update(&api.instance.store.admin, &api.instance.boards, &path.board, &change, &by).await?;
     Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
 }

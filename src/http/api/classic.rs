@@ -34,7 +34,7 @@ use crate::{
         rank::{PageStart, Row},
     },
     ranking::read,
-    scoring::{self, write::Answer},
+    scoring::write::Answer,
 };
 
 /// Selects the number of rows.
@@ -143,7 +143,8 @@ pub(crate) struct ClassicEvents(Vec<EventRequest>);
     ),
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let _admission = scoring::admit(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
+    let _admission =
+        api.instance.writers.admit(api.instance.boards.last_seen(&api.settings.default_board).as_deref())?;
     let key = caller::authenticated(&api, &request).await?;
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;

@@ -90,7 +90,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: FriendsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let of = FriendsOf { user_id, mutual: query.mutual };
-    let (data, next) = friends::page(&api.instance.store, &of, limit, query.cursor.as_deref()).await?;
+    let (data, next) = friends::page(&api.instance.store.reader, &of, limit, query.cursor.as_deref()).await?;
     Ok(reply::read(&FriendsResponse { data: &data, next_cursor: next.as_deref() }))
 }
 
@@ -162,5 +162,5 @@ async fn change_friends(
         boards: &key.boards,
         allows_http_avatars: api.settings.allows_http_avatars,
     };
-    friends::change(&api.instance.store, user_id, change, others, editor).await
+    friends::change(&api.instance.store.admin, user_id, change, others, editor).await
 }

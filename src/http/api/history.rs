@@ -64,7 +64,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let board = caller::readable(&api, &request, &path.board).await?;
     let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
     let cursor = query.cursor.as_deref();
-    let rows = scoring::history(&api.instance.store, &board, &user_id, limit, cursor, is_server).await;
+    let rows = scoring::history(&api.instance.store.reader, &board, &user_id, limit, cursor, is_server).await;
     let (rows, next) = match caller::listed(&api, &request, &user_id, rows, |(rows, _)| !rows.is_empty()).await {
         // An earlier page may have shown a player whose profile is private.
         Err(Error::NotFound { what: Resource::User, .. }) if cursor.is_some() => (Vec::new(), None),

@@ -161,7 +161,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     query::none(&request)?;
     let new: CreateKey = body::json(&api, &request, payload).await?;
     let (key, text) =
-        key::create(&api.instance.keys, new.try_into()?, idempotency::key(&request)?.as_ref(), &by).await?;
+        key::create(&api.instance.store.admin, new.try_into()?, idempotency::key(&request)?.as_ref(), &by).await?;
     Ok(reply::written(StatusCode::CREATED, &NewKeyResponse { key: text, about: KeyResponse::from(&key) }))
 }
 
@@ -175,7 +175,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     caller::admin(&api, &request).await?;
     let list = ListQuery::parse(&request)?;
-    let (keys, next) = list.page(key::list(&api.instance.store).await?, |key| &key.id)?;
+    let (keys, next) = list.page(api.instance.store.reader.keys().await?, |key| &key.id)?;
     let data = keys.iter().map(KeyResponse::from).collect();
     Ok(reply::written(StatusCode::OK, &KeysResponse { data, next_cursor: next }))
 }
@@ -192,6 +192,6 @@ pub(crate) async fn revoke(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     let by = caller::admin(&api, &request).await?;
     let KeyPath { key_id } = KeyPath::of(&request)?;
     query::none(&request)?;
-    key::revoke(&api.instance.keys, &key_id, &by).await?;
+    key::revoke(&api.instance.store.admin, &api.instance.keys, &key_id, &by).await?;
     Ok(reply::done())
 }

@@ -16,7 +16,7 @@ use crate::{
 /// does not respond.
 pub async fn render(instance: &Instance) -> Result<String> {
     let handle = RECORDER.get().ok_or_else(|| Error::Internal("this process has no metrics recorder".to_owned()))?;
-    let upkeep = instance.store.upkeep().await?;
+    let upkeep = instance.store.reader.upkeep().await?;
     // Work that waits for maintenance or an administrator.
     for (name, value) in [
         ("centile_periods_due", upkeep.periods_due),
@@ -34,8 +34,8 @@ pub async fn render(instance: &Instance) -> Result<String> {
         gauge!(name).set(value as f64);
     }
     // How near the database is to its limits.
-    let limits = instance.store.database_limits().await?;
-    let ledger = instance.store.ledger_ahead().await?;
+    let limits = instance.store.reader.database_limits().await?;
+    let ledger = instance.store.reader.ledger_ahead().await?;
     for (name, value) in [
         ("centile_xid_age", limits.xid_age),
         ("centile_xid_age_limit", limits.xid_age_max),
@@ -71,7 +71,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
     gauge!("centile_unapplied_age_seconds").set(upkeep.unapplied_age_seconds);
     gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
-    let combined = instance.store.combined(None).await?;
+    let combined = instance.store.admin.combined(None).await?;
     Ok(handle.render() + &index_numbers(instance) + &replica_numbers(instance) + &combination_numbers(&combined))
 }
 

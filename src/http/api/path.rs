@@ -1,19 +1,15 @@
 //! The variable parts of paths.
 
-use std::{str::FromStr, sync::Arc};
+use std::str::FromStr;
 
 use actix_web::HttpRequest;
 use percent_encoding::percent_decode_str;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Resource, Result, boards,
+    Error, Resource, Result,
     http::server::endpoint,
-    instance::Instance,
-    model::{
-        board::{Board, BoardSlug},
-        user::UserId,
-    },
+    model::{board::BoardSlug, user::UserId},
 };
 
 /// Path below a board.
@@ -29,10 +25,6 @@ impl BoardPath {
     /// Reads the board's name from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
         board_slug(segment(request, "board")?).map(|board| Self { board })
-    }
-
-    pub(crate) async fn find(&self, instance: &Instance) -> Result<Arc<Board>> {
-        boards::find(&instance.boards, &self.board).await
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
         server::{Api, problem::ReadProblems},
     },
     model::period::{PeriodSelector, Progress},
-    ranking::{period, read},
+    ranking::read,
 };
 
 /// Maximum snapshots of a response. Each is an archive to look up in.
@@ -116,7 +116,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let snapshots = query::bounded("snapshots", query.snapshots, 30, 1, SNAPSHOTS_MAX)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let rankings = api.reads(&request).await?;
-    let rows = period::progress(rankings, &board, &user_id, snapshots).await;
+    let rows = rankings.reader.progress(&board, user_id.as_str(), snapshots).await;
     // A player of the ranking need not be in a snapshot.
     let is_ranked = async || read::has_standing(rankings, &board, &PeriodSelector::default(), &user_id).await;
     let is_in_snapshot = |rows: &Vec<Progress>| rows.iter().any(|row| row.rank.is_some());

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Result,
+    Result, boards,
     http::{
         api::{
             path::{BoardPath, QuarantinePath},
@@ -79,8 +79,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: QuarantineQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let state = query.state.as_deref().map_or(Ok(State::Waiting), |text| name::parse("state", text))?;
-    let board = path.find(&api.instance).await?;
-    let (events, next) = quarantine::list(&api.instance.store, &board, state, limit, query.cursor.as_deref()).await?;
+    let board = boards::find(&api.instance.boards, &path.board).await?;
+    let (events, next) =
+        quarantine::list(&api.instance.store.reader, &board, state, limit, query.cursor.as_deref()).await?;
     Ok(reply::written(
         StatusCode::OK,
         &QuarantineResponse { board: board.slug.as_str(), data: &events, next_cursor: next.as_deref() },
@@ -113,7 +114,8 @@ pub(crate) struct DecisionResponse {
 )]
 pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
-    let transaction_id = quarantine::accept(&api.instance.rankings, &board, quarantine_id, &act).await?;
+    let transaction_id =
+        quarantine::accept(&api.instance.store.admin, &api.instance.rankings, &board, quarantine_id, &act).await?;
     version::note_write(&request, &board);
     let decision = DecisionResponse { quarantine_id, state: State::Accepted, transaction_id: Some(transaction_id) };
     Ok(reply::written(StatusCode::OK, &decision))
@@ -130,7 +132,7 @@ pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payloa
 )]
 pub(crate) async fn reject(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
-    quarantine::reject(&api.instance.store, &board, quarantine_id, &act).await?;
+    api.instance.store.admin.reject_event(board.slug.as_str(), quarantine_id, &act).await?;
     let decision = DecisionResponse { quarantine_id, state: State::Rejected, transaction_id: None };
     Ok(reply::written(StatusCode::OK, &decision))
 }
@@ -142,6 +144,6 @@ async fn decision(api: &Api, request: &HttpRequest, payload: Payload) -> Result<
     let QuarantinePath { quarantine_id } = QuarantinePath::of(request)?;
     query::none(request)?;
     let act = ActRequest::read(api, request, payload, by).await?;
-    let board = path.find(&api.instance).await?;
+    let board = boards::find(&api.instance.boards, &path.board).await?;
     Ok((board, quarantine_id, act))
 }

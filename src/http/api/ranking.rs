@@ -161,7 +161,7 @@ impl<'a> RowResponse<'a> {
             score_text: None,
             reached_at: row.reached_at,
             moved: None,
-            tier: tiering.of(row),
+            tier: tiering.tier(row.score, row.rank),
             metadata: row.metadata.as_ref().map(Option::as_ref),
         }
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    Error, Result,
+    Error, Result, boards,
     http::{
         api::{body, path::BoardPath, period::PeriodResponse, query, reply},
         auth::caller,
@@ -74,8 +74,8 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     query::none(&request)?;
     let new: CreateSeason = body::json(&api, &request, payload).await?;
     let (starts_at, ends_at) = (edge("starts_at", &new.starts_at)?, edge("ends_at", &new.ends_at)?);
-    let board = path.find(&api.instance).await?;
-    let season = season::create(&api.instance.store, &board, &new.name, (starts_at, ends_at), &by).await?;
+    let board = boards::find(&api.instance.boards, &path.board).await?;
+    let season = season::create(&api.instance.store.admin, &board, &new.name, (starts_at, ends_at), &by).await?;
     let period = Period::from(season);
     let path = format!("/v1/boards/{}/scores?period={}", board.slug, period.name());
     reply::created(&path, &SeasonResponse { board: board.slug.as_str(), period: PeriodResponse::from(&period) })

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Result,
+    Result, boards,
     http::{
         api::{
             path::{BoardPath, UserPath},
@@ -140,8 +140,8 @@ pub(crate) async fn reset(api: Data<Api>, request: HttpRequest, payload: Payload
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
-    let board = path.find(&api.instance).await?;
-    scoring::reset(&api.instance.rankings, &board, &user_id, &act).await?;
+    let board = boards::find(&api.instance.boards, &path.board).await?;
+    scoring::reset(&api.instance.store.admin, &api.instance.rankings, &board, &user_id, &act).await?;
     version::note_write(&request, &board);
     Ok(reply::done())
 }

@@ -125,8 +125,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let tag = query::tag(tag.as_deref())?;
     // Select the boards that the caller may read, and charge the rate limit for their number.
     let key = caller::given(&api, &request).await?;
-    let store = &api.instance.store;
-    let (boards, next_cursor) = boards::readable(store, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
+    let reader = &api.instance.store.reader;
+    let (boards, next_cursor) =
+        boards::readable(reader, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     // Read the player's standing on each of them.
     let rankings = api.reads(&request).await?;

@@ -36,7 +36,7 @@ use crate::{
         rank::{RankChange, Tiering},
         score::Event,
     },
-    rules::{Accepted, Violation},
+    rules::Accepted,
     scoring::{self, write::Answer, writer::Admission},
 };
 
@@ -144,14 +144,6 @@ enum QuarantinedState {
     Quarantined,
 }
 
-impl QuarantinedResponse {
-    fn new(board: &Board, quarantine_id: i64, violation: &Violation, repeated: bool) -> Self {
-        let error = violation.error(board);
-        let (rule, detail) = (error.code(), error.to_string());
-        Self { state: QuarantinedState::Quarantined, repeated, quarantine_id, rule, detail }
-    }
-}
-
 /// A refused event of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RefusedResponse {
@@ -244,7 +236,7 @@ pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: 
     responses((status = 200, description = "The result of each event.", body = BatchResponse), WriteProblems),
 )]
 pub(crate) async fn submit_boards(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let _admission = scoring::admit_any(&api.instance.writers)?;
+    let _admission = api.instance.writers.admit(None)?;
     let key = caller::server(&api, &request).await?;
     let SubmitQuery { ranks } = query::parse(&request)?;
     let text = body::text(&api, &request, payload).await?;
@@ -265,14 +257,14 @@ impl<'a> Call<'a> {
         let path = BoardPath::of(request);
         // First of all, so that an overloaded instance refuses a write at little cost.
         let admission = match &path {
-            Ok(path) => Some(scoring::admit(&api.instance.writers, &api.instance.boards, &path.board)?),
+            Ok(path) => Some(api.instance.writers.admit(api.instance.boards.last_seen(&path.board).as_deref())?),
             Err(_) => None,
         };
         let key = caller::authenticated(api, request).await?;
         let path = path?;
         key.may_write(&path.board)?;
         let SubmitQuery { ranks } = query::parse(request)?;
-        let board = path.find(&api.instance).await?;
+        let board = boards::find(&api.instance.boards, &path.board).await?;
         Ok(Self { _admission: admission, board, ranks })
     }
 }
@@ -404,7 +396,9 @@ impl EventResult {
                 Self::Accepted(AcceptedResponse::new(board, accepted, repeated, ranks))
             }
             Answer::Quarantined { quarantine_id, violation, repeated } => {
-                Self::Quarantined(QuarantinedResponse::new(board, quarantine_id, &violation, repeated))
+                let error = violation.error(board);
+                let (state, rule, detail) = (QuarantinedState::Quarantined, error.code(), error.to_string());
+                Self::Quarantined(QuarantinedResponse { state, repeated, quarantine_id, rule, detail })
             }
         }
     }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result,
-    delivery::transactions::{Reader, Start},
+    Error, Result, boards,
+    delivery::transactions::{LedgerReader, Start},
     http::{
         api::{
             export::FileResponse,
@@ -88,9 +88,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: TransactionsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 1_000, 1, 10_000)?;
     let wait = Duration::from_secs(query::bounded("wait", query.wait, 0, 0, WAIT_MAX_SECONDS)?);
-    let board = path.find(&api.instance).await?;
+    let board = boards::find(&api.instance.boards, &path.board).await?;
     let start = Start::parse(query.after.as_deref(), board.id)?;
-    let mut reader = Reader::begin(&api.instance.transactions, &board, start).await?;
+    let mut reader = LedgerReader::begin(&api.instance.transactions, &board, start).await?;
     let rows = reader.read(limit).await?;
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CONTENT_TYPE, "application/x-ndjson"));
@@ -114,7 +114,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 }
 
 /// Renders rows and the cursor after them.
-fn lines(rows: &[Transaction], reader: &Reader) -> Result<Bytes> {
+fn lines(rows: &[Transaction], reader: &LedgerReader) -> Result<Bytes> {
     let failed = |error| Error::Internal(format!("cannot write a line as JSON: {error}"));
     let mut text = Vec::with_capacity((rows.len() + 1) * ROW_BYTES);
     for row in rows {
@@ -142,8 +142,8 @@ pub(crate) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload)
     let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
-    let board = path.find(&api.instance).await?;
-    scoring::void(&api.instance.rankings, &board, transaction_id, &act).await?;
+    let board = boards::find(&api.instance.boards, &path.board).await?;
+    scoring::void(&api.instance.store.admin, &api.instance.rankings, &board, transaction_id, &act).await?;
     version::note_write(&request, &board);
     Ok(reply::done())
 }

@@ -182,7 +182,8 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
         boards: &key.boards,
         allows_http_avatars: api.settings.allows_http_avatars,
     };
-    let (user, is_new) = users::put(&api.instance.rankings, &user_id, profile.try_into()?, editor).await?;
+    let (user, is_new) =
+        users::put(&api.instance.store.admin, &api.instance.rankings, &user_id, profile.try_into()?, editor).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(reply::written(status, &UserResponse::from(user)))
 }
@@ -232,7 +233,7 @@ pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpRe
     query::none(&request)?;
     let idempotency_key = idempotency::key(&request)?;
     let request_id = idempotency_key.as_ref().map(IdempotencyKey::as_str);
-    let erased = users::erase(&api.instance.rankings, &user_id, request_id, &by).await;
+    let erased = users::erase(&api.instance.store.admin, &api.instance.rankings, &user_id, request_id, &by).await;
     api.instance.reads.forget_frozen_tops();
     let new_user_id = erased?;
     Ok(reply::written(StatusCode::OK, &ErasedResponse { new_user_id }))
@@ -252,7 +253,7 @@ pub(crate) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) 
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
-    let user = users::ban(&api.instance.rankings, &user_id, &act).await?;
+    let user = users::set_banned(&api.instance.store.admin, &api.instance.rankings, &user_id, true, &act).await?;
     Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
 }
 
@@ -269,6 +270,6 @@ pub(crate) async fn unban(api: Data<Api>, request: HttpRequest, payload: Payload
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
-    let user = users::unban(&api.instance.rankings, &user_id, &act).await?;
+    let user = users::set_banned(&api.instance.store.admin, &api.instance.rankings, &user_id, false, &act).await?;
     Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
 }

@@ -34,16 +34,12 @@ const RECHECK_AFTER: Duration = Duration::from_millis(500);
 
 /// A valid key of a request. The rate limit checks it first, so that its secret is hashed once.
 pub(crate) struct CheckedKey {
-    known: Arc<CachedKey>,
-    at: Instant,
+    pub(crate) known: Arc<CachedKey>,
+    /// Time of the check.
+    pub(crate) at: Instant,
 }
 
 impl CheckedKey {
-    /// Records that `known` was checked now.
-    pub(crate) fn new(known: &Arc<CachedKey>) -> Self {
-        Self { known: Arc::clone(known), at: Instant::now() }
-    }
-
     /// Returns the key of `request` if it was checked recently, and the time of that check.
     pub(crate) fn of(request: &HttpRequest) -> Option<(Arc<CachedKey>, Instant)> {
         let extensions = request.extensions();
@@ -66,7 +62,7 @@ pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Ar
         None => (key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?, Instant::now()),
     };
     request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at });
-    known.note_use(&api.instance.store).await;
+    known.note_use(&api.instance.store.admin).await;
     Ok(Arc::clone(&known.key))
 }
 
@@ -119,7 +115,7 @@ fn password(text: &str) -> Option<String> {
 pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = boards::find(&api.instance.boards, slug).await?;
     if board.reading == Reading::Key {
-        let is_shut = api.instance.boards.cache.requires_key_for_outage(&board);
+        let is_shut = api.instance.boards.requires_key_for_outage(&board);
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
         allowed.map_err(|error| match error {
             Error::Unauthorized { .. } | Error::Forbidden(_) if is_shut => Error::Outage(format!(
@@ -173,7 +169,7 @@ pub(crate) async fn admin(api: &Api, request: &HttpRequest) -> Result<Actor> {
 /// Returns a profile that the caller with this key may read. Without a key, a profile that needs one
 /// is like that of an unknown player.
 pub(crate) async fn readable_profile(api: &Api, key: Option<&Key>, user_id: &UserId) -> Result<User> {
-    let found = users::find(&api.instance.store, user_id).await;
+    let found = users::find(&api.instance.store.reader, user_id).await;
     let default = api.settings.profiles;
     match found {
         found if key.is_some() => found,
@@ -224,7 +220,7 @@ pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest, user_id: &U
         return Ok(());
     }
     let boards = key.as_ref().map_or(&[][..], |key| &key.boards);
-    if let Some(private) = api.instance.store.private_board(boards).await? {
+    if let Some(private) = api.instance.store.reader.private_board(boards).await? {
         return key.map_or_else(|| Err(key_cache::missing()), |key| key.may_read(&private));
     }
     readable_profile(api, key.as_deref(), user_id).await.map(drop)

@@ -1,6 +1,6 @@
 //! The rate limit of a request: by its key, or by its address without a valid key.
 
-use std::{num::NonZero, sync::Arc};
+use std::{borrow::Cow, num::NonZero, sync::Arc, time::Instant};
 
 use actix_web::{
     Error, HttpMessage as _, HttpRequest, ResponseError as _,
@@ -39,12 +39,12 @@ pub(crate) async fn limit(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    let counted = counted(&request).await;
+    let authorization = caller::authorization(request.request()).map(|header| header.map(Cow::into_owned));
+    let counted = counted(&request, authorization.as_ref().ok().and_then(Option::as_deref)).await;
     if let Some(counted) = &counted {
         request.extensions_mut().insert(Charged { payer: counted.payer.clone(), burst: counted.allowance.limit });
     }
-    let refusal =
-        counted.as_ref().and_then(Counted::refusal).or_else(|| caller::authorization(request.request()).err());
+    let refusal = counted.as_ref().and_then(Counted::refusal).or(authorization.err());
     let mut response = match refusal {
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
@@ -74,30 +74,29 @@ pub(crate) fn charge(request: &HttpRequest, boards: usize) -> crate::Result<()> 
 /// Counts a request. A request with a key that this instance knows counts for the key, from any
 /// address. All other requests count for their address, including those with a key that must first
 /// be looked up.
-async fn counted(request: &ServiceRequest) -> Option<Counted> {
+async fn counted(request: &ServiceRequest, authorization: Option<&str>) -> Option<Counted> {
     let api = request.app_data::<Data<Api>>()?;
     if EXEMPT.contains(&request.path()) {
         return None;
     }
-    let authorization = caller::authorization(request.request()).ok().flatten();
-    let authorization = authorization.as_deref();
+    let charge = |payer| api.rates.charge(payer, NonZero::<u32>::MIN);
+    let charge_key = |known: Arc<CachedKey>| {
+        let payer = Payer::Key(known.key.id.clone());
+        request.extensions_mut().insert(CheckedKey { known, at: Instant::now() });
+        charge(payer)
+    };
     let known = key_cache::known(&api.instance.keys, authorization);
     if let Known::Works(known) = known {
-        return of_known(api, request, &known);
+        return charge_key(known);
     }
     let address = address::of(&api.settings.trusted_proxies, request.request())?;
-    let counted = api.rates.of_address(address);
+    let counted = charge(Payer::Address(address));
     if matches!(known, Known::Unknown)
         && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())
         && api.rates.may_look_up(address)
         && let Ok(known) = key_cache::find(&api.instance.keys, authorization).await
     {
-        return of_known(api, request, &known);
+        return charge_key(known);
     }
     counted
-}
-
-fn of_known(api: &Api, request: &ServiceRequest, known: &Arc<CachedKey>) -> Option<Counted> {
-    request.extensions_mut().insert(CheckedKey::new(known));
-    api.rates.of_key(&known.key.id)
 }

@@ -36,7 +36,7 @@ use crate::{
         user::UserId,
     },
     ranking::{
-        local, metadata, overview, period, read,
+        local, metadata, overview, read,
         search::{self, Found},
         top,
     },
@@ -114,7 +114,7 @@ async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let HomeQuery { after } = query::parse(request)?;
-    let found = boards::readable(&api.instance.store, None, None, HOME_BOARDS, after.as_deref()).await;
+    let found = boards::readable(&api.instance.store.reader, None, None, HOME_BOARDS, after.as_deref()).await;
     let (boards, next) = found.map_err(|error| error.in_field("after"))?;
     rate::charge(request, boards.len())?;
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
@@ -298,7 +298,7 @@ async fn player(
     let (mut standing, transactions) = futures::join!(
         read::standing(instance.reads.current(), board, selector, user, AROUND),
         // The chart needs voids and resets to leave out what they cancel.
-        scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None, true)
+        scoring::history(&instance.store.reader, board, user, TRANSACTIONS_MAX, None, true)
     );
     let transactions = transactions.map(|(transactions, _)| transactions).unwrap_or_default();
     if let Ok(standing) = &mut standing
@@ -342,7 +342,7 @@ async fn friends_of(
 /// Reads the selected player's progress, which only boards with snapshots have.
 async fn progress(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Vec<Progress>> {
     let Some(user) = user.filter(|_| board.snapshots.is_some()) else { return Ok(Vec::new()) };
-    match period::progress(api.instance.reads.current(), board, user, SNAPSHOTS_MAX).await {
+    match api.instance.reads.current().reader.progress(board, user.as_str(), SNAPSHOTS_MAX).await {
         Err(Error::NotFound { .. }) => Ok(Vec::new()),
         read => Ok(if_known(read)?.unwrap_or_default()),
     }

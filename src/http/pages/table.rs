@@ -107,7 +107,7 @@ fn line(row: &Row, local_rank: Option<u64>, link: &Link, before: Option<&Before>
 
 /// Renders the tier of a player in one.
 pub(crate) fn tier(row: &Row, tiering: Tiering<'_>) -> Markup {
-    html! { @if let Some(Some(name)) = tiering.of(row) { span.tier { " " (name) } } }
+    html! { @if let Some(Some(name)) = tiering.tier(row.score, row.rank) { span.tier { " " (name) } } }
 }
 
 /// Renders how far a player has moved since an earlier ranking. `old` is the position in it.

@@ -75,7 +75,7 @@ impl Watched {
             idle_polls: 0,
             timer: Box::pin(sleep_until(now + allowed.transfer)),
             is_cut: false,
-            _counted: telemetry::count_open_connection(),
+            _counted: telemetry::GaugeGuard::count(telemetry::CONNECTIONS_NOW),
         }
     }
 

@@ -46,9 +46,6 @@ pub(crate) async fn share(
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
     let origins = request.app_data::<Data<Api>>().map_or(&[][..], |api| &api.settings.cors_origins);
-    if origins.is_empty() {
-        return Ok(next.call(request).await?.map_into_left_body());
-    }
     let allowed = request.headers().get(header::ORIGIN).and_then(|origin| allowed(origins, origin));
     let is_preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);

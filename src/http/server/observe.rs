@@ -122,7 +122,7 @@ pub(crate) async fn observe(
     let activity = request.conn_data::<Rc<Activity>>().cloned();
     let answering = activity.as_ref().map(Activity::answering);
     let is_large = has_large_head(&request);
-    let _requests = telemetry::count_open_request();
+    let _requests = telemetry::GaugeGuard::count(telemetry::REQUESTS_NOW);
     let response = CURRENT_ID.scope(unlogged.id.clone(), next.call(request)).await;
     // Only a broken body is an error here.
     let mut response =

@@ -108,14 +108,6 @@ impl Rates {
         self.are_shared.store(addresses > MOST_ADDRESSES, Ordering::Relaxed);
     }
 
-    pub(crate) fn of_key(&self, id: &str) -> Option<Counted> {
-        self.charge(Payer::Key(id.to_owned()), NonZero::<u32>::MIN)
-    }
-
-    pub(crate) fn of_address(&self, address: IpAddr) -> Option<Counted> {
-        self.charge(Payer::Address(address), NonZero::<u32>::MIN)
-    }
-
     /// Counts `requests` for `payer`. Returns `None` if the payer has no limit.
     pub(crate) fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Counted> {
         let allowance = match &payer {
@@ -136,16 +128,13 @@ impl Rates {
     }
 
     fn spend(&self, budget: Budget, address: IpAddr, requests: NonZero<u32>) -> Option<Allowance> {
-        Some(self.count(self.addresses.as_ref()?, &(budget, self.counted(address)), requests))
-    }
-
-    fn counted(&self, address: IpAddr) -> CountedAddress {
         let network = address::network(address);
-        if self.are_shared.load(Ordering::Relaxed) {
+        let counted = if self.are_shared.load(Ordering::Relaxed) {
             CountedAddress::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
         } else {
             CountedAddress::Address(network)
-        }
+        };
+        Some(self.count(self.addresses.as_ref()?, &(budget, counted), requests))
     }
 
     fn count<K: Hash + Eq + Clone>(&self, limiter: &Limiter<K>, caller: &K, requests: NonZero<u32>) -> Allowance {
@@ -233,18 +222,25 @@ mod tests {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// Counts one request.
+    fn charge_one(rates: &Rates, payer: Payer) -> Option<Allowance> {
+        rates.charge(payer, NonZero::<u32>::MIN).map(|counted| counted.allowance)
+    }
+
     #[test]
     fn a_burst_is_counted_down_and_then_refused() {
         let rates = Rates::new(rate(1, 3), None);
+        let charge = |key: &str| charge_one(&rates, Payer::Key(key.to_owned()));
         for remaining in [2, 1, 0] {
-            let allowance = rates.of_key("a").unwrap_or_else(|| panic!("not counted")).allowance;
+            let allowance = charge("a").unwrap_or_else(|| panic!("not counted"));
             assert_eq!((allowance.limit, allowance.remaining, allowance.wait), (3, remaining, None));
             assert_eq!(allowance.reset, Duration::from_secs(3 - u64::from(remaining)));
         }
-        let refused = rates.of_key("a").and_then(|counted| counted.allowance.wait);
+        let refused = charge("a").and_then(|allowance| allowance.wait);
         assert!(refused.is_some_and(|wait| wait <= Duration::from_secs(1)), "{refused:?}");
-        assert_eq!(rates.of_key("b").map(|counted| counted.allowance.remaining), Some(2), "each key has its own count");
-        assert!(rates.of_address(address("192.0.2.1")).is_none(), "addresses have no limit here");
+        assert_eq!(charge("b").map(|allowance| allowance.remaining), Some(2), "each key has its own count");
+        let charged = charge_one(&rates, Payer::Address(address("192.0.2.1")));
+        assert!(charged.is_none(), "addresses have no limit here");
     }
 
     #[test]
@@ -264,7 +260,7 @@ mod tests {
     #[test]
     fn addresses_of_one_subscriber_are_counted_together() {
         let rates = Rates::new(None, rate(1, 3));
-        let remaining = |text: &str| rates.of_address(address(text)).map(|counted| counted.allowance.remaining);
+        let remaining = |text: &str| charge_one(&rates, Payer::Address(address(text))).map(|left| left.remaining);
         assert_eq!(remaining("2001:db8:1:2::1"), Some(2));
         assert_eq!(remaining("2001:db8:1:2:ffff::9"), Some(1));
         assert_eq!(remaining("2001:db8:1:3::1"), Some(2));
@@ -287,12 +283,12 @@ mod tests {
         let rates = Rates { addresses: Some(addresses), ..Rates::new(None, None) };
         let known = || rates.addresses.as_ref().map_or(0, Limiter::len);
         for number in 0..=u32::try_from(MOST_ADDRESSES).unwrap_or_default() {
-            rates.of_address(IpAddr::V4(number.into()));
+            charge_one(&rates, Payer::Address(IpAddr::V4(number.into())));
         }
         rates.forget();
         let before = known();
         for number in 0..1_000_000_u32 {
-            rates.of_address(IpAddr::V4((number + (1 << 24)).into()));
+            charge_one(&rates, Payer::Address(IpAddr::V4((number + (1 << 24)).into())));
         }
         assert!(known() as u64 <= before as u64 + SHARED_COUNTS, "{} after {before}", known());
     }
@@ -301,7 +297,7 @@ mod tests {
     fn idle_callers_are_forgotten() {
         let rates = Rates::new(None, rate(1_000_000, 1));
         for number in 0..1_000_u32 {
-            rates.of_address(IpAddr::V4(number.into()));
+            charge_one(&rates, Payer::Address(IpAddr::V4(number.into())));
         }
         // Until the microsecond has passed.
         while rates.addresses.as_ref().is_some_and(|addresses| !addresses.is_empty()) {

@@ -19,7 +19,7 @@ use crate::{
     Result,
     maintenance::rebalance::balance::{Step, next_step},
     scoring::{accepted::AcceptedScores, applier},
-    store::{Store, layout::CurrentRanking},
+    store::{BucketWriter, layout::CurrentRanking},
     telemetry,
 };
 
@@ -100,30 +100,34 @@ impl Rebalancer {
 
 /// Applies all batches and rebalances all current rankings. A ranking with damaged data is skipped
 /// and logged.
-pub async fn rebalance_all(store: &Store) -> Result<Moves> {
+pub async fn rebalance_all(bucket_writer: &BucketWriter) -> Result<Moves> {
     // Only players with bucket rows can be spread.
-    applier::apply_all(store).await?;
-    let rankings = store.current_rankings().await?;
+    applier::apply_all(bucket_writer).await?;
+    let rankings = bucket_writer.reader.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
-    Ok(rebalance_in_turn(store, &mut busy).await)
+    Ok(rebalance_in_turn(bucket_writer, &mut busy).await)
 }
 
 /// Rebalances like [`rebalance_all`] on the timer.
 ///
 /// Skips rankings that are at rest and unchanged, and stays within the budget that accepted scores
 /// have earned.
-pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_early: bool) -> Result<Moves> {
+pub(crate) async fn rebalance_due(
+    bucket_writer: &BucketWriter,
+    rebalancer: &Rebalancer,
+    is_early: bool,
+) -> Result<Moves> {
     let accepted = rebalancer.accepted.take();
     // Only players with bucket rows can be spread.
-    applier::apply_all(store).await?;
-    let rankings = store.current_rankings().await?;
+    applier::apply_all(bucket_writer).await?;
+    let rankings = bucket_writer.reader.current_rankings().await?;
     let due = |ranking: &CurrentRanking| {
         let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
         Some((ranking.ranking_id, rebalancer.due(ranking, accepted, is_early)?))
     };
     let mut due: HashMap<i64, Progress> = rankings.iter().filter_map(due).collect();
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.budget)).collect();
-    let moved = rebalance_in_turn(store, &mut busy).await;
+    let moved = rebalance_in_turn(bucket_writer, &mut busy).await;
     for (ranking_id, left) in &mut due {
         // Busy rankings wait for more budget.
         left.is_at_rest = !busy.contains_key(ranking_id);
@@ -139,11 +143,11 @@ pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_ear
 /// others.
 ///
 /// Leaves in `busy` the rankings that need more steps, with their remaining budget.
-async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Moves {
+async fn rebalance_in_turn(bucket_writer: &BucketWriter, busy: &mut BTreeMap<i64, u64>) -> Moves {
     let (mut all, mut waiting) = (Moves::default(), BTreeMap::new());
     while !busy.is_empty() {
         for (ranking_id, budget) in std::mem::take(busy) {
-            match take_steps(store, ranking_id, budget).await {
+            match take_steps(bucket_writer, ranking_id, budget).await {
                 Ok((moved, is_at_rest)) => {
                     all += moved;
                     let budget = budget.saturating_sub(moved.rows_moved);
@@ -167,18 +171,18 @@ async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Move
     all
 }
 
-pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Moves> {
+pub(crate) async fn rebalance_board(bucket_writer: &BucketWriter, board_id: i32) -> Result<Moves> {
     let mut all = Moves::default();
-    for ranking_id in store.rankings_of(board_id).await? {
-        all += rebalance(store, ranking_id).await?;
+    for ranking_id in bucket_writer.reader.rankings_of(board_id).await? {
+        all += rebalance(bucket_writer, ranking_id).await?;
     }
     Ok(all)
 }
 
-pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moves> {
+pub(crate) async fn rebalance(bucket_writer: &BucketWriter, ranking_id: i64) -> Result<Moves> {
     let mut moved = Moves::default();
     loop {
-        let (some, is_at_rest) = take_steps(store, ranking_id, u64::MAX).await?;
+        let (some, is_at_rest) = take_steps(bucket_writer, ranking_id, u64::MAX).await?;
         moved += some;
         if is_at_rest {
             return Ok(moved);
@@ -187,9 +191,9 @@ pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moves> {
 }
 
 /// Takes some steps within the budget; also returns whether the ranking is at rest.
-async fn take_steps(store: &Store, ranking_id: i64, budget: u64) -> Result<(Moves, bool)> {
+async fn take_steps(bucket_writer: &BucketWriter, ranking_id: i64, budget: u64) -> Result<(Moves, bool)> {
     let mut moved = Moves::default();
-    if store.is_cluster() {
+    if bucket_writer.reader.servers.is_cluster() {
         // Moving rows would need a transaction over several servers.
         return Ok((moved, true));
     }
@@ -197,19 +201,20 @@ async fn take_steps(store: &Store, ranking_id: i64, budget: u64) -> Result<(Move
         if moved.rows_moved >= budget {
             return Ok((moved, false));
         }
-        let Some(occupied) = store.occupied(ranking_id).await? else { return Ok((moved, true)) };
+        let Some(occupied) = bucket_writer.reader.occupied(ranking_id).await? else { return Ok((moved, true)) };
         let Some(step) = next_step(&occupied.players) else { return Ok((moved, true)) };
         // If another instance has changed the layout meanwhile, the step does nothing, and the next
         // one is computed again.
         match step {
             Step::Move { from, to, rows } => {
-                let rows = paced(store.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
+                let rows = paced(bucket_writer.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
                 telemetry::count_moved_rows(rows.unwrap_or_default());
                 moved.boundaries_moved += u64::from(rows.is_some());
                 moved.rows_moved += rows.unwrap_or_default();
             }
             Step::Reposition { place, beside, is_above } => {
-                let done = paced(store.reposition_bucket(ranking_id, occupied.layout, place, beside, is_above)).await?;
+                let done = paced(bucket_writer.reposition_bucket(ranking_id, occupied.layout, place, beside, is_above))
+                    .await?;
                 moved.buckets_repositioned += u64::from(done);
             }
         }

@@ -59,7 +59,7 @@ impl Indexes {
             return Ok(());
         }
         let board = self.board(board_id);
-        for named in self.store.indexable_rankings(board_id).await? {
+        for named in self.index_reader.indexable_rankings(board_id).await? {
             let name = format!("{slug}/{}", named.kind.period_name(&named.label));
             self.start_load(&board, named.ranking, name.into());
         }
@@ -75,7 +75,7 @@ impl Indexes {
             if windows.is_empty() {
                 continue;
             }
-            for named in self.store.indexable_rankings(board.board).await? {
+            for named in self.index_reader.indexable_rankings(board.board).await? {
                 let slug = named.label.split('-').next().and_then(|length| windows.get(length));
                 if let (PeriodKind::Rolling, Some(slug)) = (named.kind, slug) {
                     self.start_load(&board, named.ranking, format!("{slug}/rolling:{}", named.label).into());
@@ -157,11 +157,11 @@ async fn load(
         // An unreachable instance that holds the lock must not block the others for longer than
         // `MAX_WAIT`.
         let alone_from = if began_at.elapsed() < MAX_WAIT { EXCLUSIVE_FROM_PLAYERS } else { u64::MAX };
-        if let Some(found) = indexes.store.load_snapshot(ranking, alone_from).await? {
+        if let Some(found) = indexes.index_reader.load_snapshot(ranking, alone_from).await? {
             return Ok((from_snapshot(indexes, ranking, name, found).await?, load_permit));
         }
         let is_current = |one: &NamedRanking| one.ranking == ranking;
-        if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
+        if !indexes.index_reader.indexable_rankings(ranking.board).await?.iter().any(is_current) {
             return Err(Error::retry(Code::ConcurrentChange, "the ranking was replaced"));
         }
         drop(load_guard);
@@ -223,7 +223,7 @@ async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIn
 /// Applies the changes since the snapshot until few remain for the first round.
 async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -> Result<()> {
     // A connection belongs to the runtime that opens it, and rounds use it later.
-    let connecting = indexes.store.round_connection();
+    let connecting = indexes.index_reader.round_connection();
     let mut connection = TokioContext::new(connecting, indexes.runtime.clone()).await?;
     for _ in 0..MAX_ROUNDS {
         let batches = loaded.version.batches.clone();

@@ -59,7 +59,7 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         };
         // The turn first: a round that waits for it must not keep a connection from others.
         let _turn = self.board.turn.lock().await;
-        let mut connection = indexes.store.round_connection().await?;
+        let mut connection = indexes.index_reader.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have
         // advanced it.
         let Known { asked, version: known } = Known::of(&self.board);
@@ -136,7 +136,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         let Some((first, Known { version: Version { epoch, .. }, .. })) = known.first() else {
             return Ok(Arc::default());
         };
-        let mut connection = indexes.store.round_connection().await?;
+        let mut connection = indexes.index_reader.round_connection().await?;
         let asked_revision = indexes.users.revision(epoch);
         let asked: Vec<AskedBoard> = known
             .iter()

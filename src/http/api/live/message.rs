@@ -139,7 +139,7 @@ impl<'a> OvertakingResponse<'a> {
             by: named(&overtaking.by),
             old_rank: overtaking.old_rank,
             new_rank: overtaking.player.rank,
-            new_tier: header.tiering(board).of(&overtaking.player),
+            new_tier: header.tiering(board).tier(overtaking.player.score, overtaking.player.rank),
             version: &header.version,
         }
     }

@@ -97,7 +97,7 @@ impl Subscriber {
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_CHECKED_EVERY,
             _slot: slot,
-            _counted: telemetry::count_open_subscriber(),
+            _counted: telemetry::GaugeGuard::count(telemetry::SUBSCRIBERS),
         }
     }
 

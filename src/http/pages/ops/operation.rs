@@ -90,7 +90,7 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
 }
 
 async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Stored> {
-    let boards = boards::list(&instance.store, None).await?;
+    let boards = boards::list(&instance.store.reader, None).await?;
     let selected = match selected {
         Some(slug) => Some(boards::find(&instance.boards, slug).await?.slug.clone()),
         None => boards.first().map(|board| board.slug.clone()),
@@ -98,7 +98,8 @@ async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Sto
     let buckets = async {
         match selected {
             Some(slug) => {
-                let buckets = instance.store.bucket_occupancy(slug.as_str(), (RANKINGS_MAX * BUCKETS).into()).await?;
+                let buckets =
+                    instance.store.reader.bucket_occupancy(slug.as_str(), (RANKINGS_MAX * BUCKETS).into()).await?;
                 Ok(Some((slug, buckets)))
             }
             None => Ok(None),
@@ -106,13 +107,13 @@ async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Sto
     };
     let filter = MessageFilter { board: None, waiting: true, limit: LATEST };
     let (upkeep, limits, ledger, periods, selected, waiting, acts) = futures::try_join!(
-        instance.store.upkeep(),
-        instance.store.database_limits(),
-        instance.store.ledger_ahead(),
-        instance.store.period_status(PERIODS_MAX.into()),
+        instance.store.reader.upkeep(),
+        instance.store.reader.database_limits(),
+        instance.store.reader.ledger_ahead(),
+        instance.store.reader.period_status(PERIODS_MAX.into()),
         buckets,
         outbox::list(&instance.boards, &filter),
-        instance.store.last_acts(LATEST.into()),
+        instance.store.reader.last_acts(LATEST.into()),
     )?;
     Ok(Stored { boards, upkeep, limits, ledger, periods, selected, waiting, acts })
 }
