@@ -19,7 +19,7 @@ use crate::{
         hidden::Hidden,
         settings,
     },
-    ranking::memory,
+    ranking::memory_limit,
 };
 
 /// `--help` heading for the settings that every command accepts.
@@ -95,7 +95,7 @@ impl Config {
     ///
     /// [`Error::Invalid`] without a database URL.
     pub fn database_url(&self) -> Result<&str> {
-        given(self.database_url.as_ref()).ok_or_else(|| {
+        non_empty(self.database_url.as_ref()).ok_or_else(|| {
             Error::invalid(
                 "database_url",
                 "is missing: give postgres://USER:PASSWORD@HOST/DATABASE, or set DATABASE_URL",
@@ -105,7 +105,7 @@ impl Config {
 
     /// Returns the URL of Redis, if one is configured.
     pub fn redis_url(&self) -> Option<&str> {
-        given(self.redis_url.as_ref())
+        non_empty(self.redis_url.as_ref())
     }
 
     /// Returns the file of certificate authorities for Redis, if one is configured.
@@ -117,7 +117,7 @@ impl Config {
     ///
     /// [`Error::Invalid`] for a malformed or example key. The error does not contain the key.
     fn master_keys(&self) -> Result<Option<Arc<MasterKeys>>> {
-        given(self.master_key.as_ref()).map(|text| text.parse().map(Arc::new)).transpose()
+        non_empty(self.master_key.as_ref()).map(|text| text.parse().map(Arc::new)).transpose()
     }
 
     /// Returns the configured log filter, or `default`.
@@ -412,7 +412,7 @@ impl InstanceFlags {
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
             database_url: database_url.into(),
-            replica: given(self.read_url.as_ref()).map(|url| settings::ReplicaSettings {
+            replica: non_empty(self.read_url.as_ref()).map(|url| settings::ReplicaSettings {
                 url: url.into(),
                 max_lag: Duration::from_secs(self.read_max_lag.into()),
             }),
@@ -424,7 +424,7 @@ impl InstanceFlags {
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             pool_wait: Duration::from_millis(self.pool_wait.into()),
             write_wait: Duration::from_millis(self.write_wait.into()),
-            index_memory: self.index_memory.map_or_else(memory::default_bytes, |mebibytes| mebibytes << 20),
+            index_memory: self.index_memory.map_or_else(memory_limit::default_bytes, |mebibytes| mebibytes << 20),
             master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }
@@ -492,7 +492,7 @@ pub struct Demo {
 }
 
 /// Returns the text of a setting. Some tools leave a variable out by setting it to an empty string.
-fn given(setting: Option<&Hidden>) -> Option<&str> {
+fn non_empty(setting: Option<&Hidden>) -> Option<&str> {
     setting.map(Hidden::as_str).filter(|text| !text.is_empty())
 }
 

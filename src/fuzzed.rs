@@ -13,7 +13,7 @@ use crate::{
         event::{parse_batch, parse_event},
         user::PutUser,
     },
-    import::{EventFile, ImportedEvent, ImportedLine, Progress},
+    import::{EventFile, ImportProgress, ImportedEvent, ImportedLine},
 };
 
 pub use crate::model::{
@@ -73,7 +73,8 @@ pub struct File {
 
 /// Reads a file to its end. Returns [`crate::Error::Invalid`] for an invalid header.
 pub fn import(board: &Board, file: &[u8], format: FileFormat) -> Result<File> {
-    let mut source = EventFile::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(Progress::default()))?;
+    let mut source =
+        EventFile::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(ImportProgress::default()))?;
     let mut read = File { events: Vec::new(), rejected: Vec::new() };
     loop {
         let chunk = source.chunk(board)?;

@@ -14,14 +14,14 @@ use crate::{
     background::{Background, UPKEEP_EVERY},
     boards::{self, Boards},
     cache::Cache,
-    delivery::{live::Live, transactions::Transactions},
+    delivery::{ledger_stream::LedgerStreams, subscriptions::FollowedRankings},
     maintenance::scheduler::Scheduler,
     model::{
         board::BoardSlug,
         encryption::MasterKeys,
         settings::{ReplicaSettings, Settings},
     },
-    ranking::{rankings::Rankings, reads::Reads},
+    ranking::{rankings::Rankings, read_router::ReadRouter},
     scoring::{accepted::AcceptedScores, applier, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},
     store::Store,
@@ -51,12 +51,12 @@ pub struct Instance {
     /// Reads from the primary, for writes and maintenance.
     pub(crate) rankings: Arc<Rankings>,
     /// The server that answers reads.
-    pub(crate) reads: Arc<Reads>,
+    pub(crate) read_router: Arc<ReadRouter>,
     pub(crate) writers: Arc<Writers>,
     pub(crate) keys: ApiKeys,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
-    pub(crate) live: Arc<Live>,
-    pub(crate) transactions: Arc<Transactions>,
+    pub(crate) followed_rankings: Arc<FollowedRankings>,
+    pub(crate) ledger_streams: Arc<LedgerStreams>,
     pub(crate) background: Background,
     /// `None` without background maintenance.
     pub(crate) maintenance: Option<Arc<Scheduler>>,
@@ -98,19 +98,19 @@ impl Instance {
             Ok(((rankings(&store), store), *max_lag))
         });
         let rankings = rankings(&store);
-        let reads = Arc::new(match replica.transpose()? {
+        let read_router = Arc::new(match replica.transpose()? {
             Some((replica, max_lag)) => {
-                Reads::with_replica(Arc::clone(&rankings), store.clone(), replica, max_lag, &background)
+                ReadRouter::with_replica(Arc::clone(&rankings), store.clone(), replica, max_lag, &background)
             }
-            None => Reads::primary(Arc::clone(&rankings), store.clone()),
+            None => ReadRouter::primary(Arc::clone(&rankings), store.clone()),
         });
         // Start the writers, and the task that applies their batches.
         let accepted = settings.maintenance_every.map(|_| Arc::<AcceptedScores>::default());
-        background.spawn(applier::run(store.bucket_writer.clone()));
+        background.spawn(applier::apply_continuously(store.bucket_writer.clone()));
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let (score_writer, bucket_writer) = (store.score_writer.clone(), store.bucket_writer.clone());
         let writers = Arc::new(Writers::new(score_writer, bucket_writer, acknowledged, accepted.clone(), wait));
-        let (idle, connected) = (Arc::clone(&writers), Arc::clone(&reads));
+        let (idle, connected) = (Arc::clone(&writers), Arc::clone(&read_router));
         background.repeat(UPKEEP_EVERY, move || {
             idle.end_idle(Instant::now());
             connected.stores().for_each(Store::close_idle);
@@ -122,7 +122,7 @@ impl Instance {
         }
         // Update the metrics, and the minutes that the operator's page shows.
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
-        let used = Arc::clone(&reads);
+        let used = Arc::clone(&read_router);
         background.repeat(recent::EVERY, move || recent::end_minute(used.current().indexes.used_bytes()));
         let maintenance = settings.maintenance_every.zip(accepted).map(|(every, accepted)| {
             // Before the first run, whose results count too.
@@ -133,8 +133,12 @@ impl Instance {
         });
         Ok(Arc::new(Self {
             keys: ApiKeys::new(store.reader.clone(), settings.pool_wait),
-            live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&reads), background.clone())),
-            transactions: Arc::new(Transactions::new(store.reader.clone(), settings.pool_wait)),
+            followed_rankings: Arc::new(FollowedRankings::new(
+                Arc::clone(&boards),
+                Arc::clone(&read_router),
+                background.clone(),
+            )),
+            ledger_streams: Arc::new(LedgerStreams::new(store.reader.clone(), settings.pool_wait)),
             readiness: SingleFlight::new(settings.pool_wait),
             connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),
             leaving: AtomicBool::new(false),
@@ -143,7 +147,7 @@ impl Instance {
             cache,
             boards,
             rankings,
-            reads,
+            read_router,
             writers,
             master_keys,
             background,
@@ -160,7 +164,7 @@ impl Instance {
             return Err(Error::Stopping);
         }
         if self.awaits_indexes.load(Ordering::Relaxed) {
-            if self.reads.current().indexes.is_loading() {
+            if self.read_router.current().indexes.is_loading() {
                 return Err(Error::retry(Code::Unavailable, "rank indexes are being loaded"));
             }
             self.awaits_indexes.store(false, Ordering::Relaxed);
@@ -181,10 +185,10 @@ impl Instance {
     /// With `awaits` the instance is not ready until they are loaded. Returns [`Error::NotFound`]
     /// for an unknown board.
     pub async fn load_indexes(&self, boards: &[BoardSlug], awaits: bool) -> Result<()> {
-        self.reads.compare().await;
+        self.read_router.compare().await;
         for slug in boards {
             let board = boards::find(&self.boards, slug).await?;
-            self.reads.current().indexes.load_board(slug.as_str(), board.id).await?;
+            self.read_router.current().indexes.load_board(slug.as_str(), board.id).await?;
         }
         self.awaits_indexes.store(awaits, Ordering::Relaxed);
         Ok(())
@@ -202,6 +206,6 @@ impl Instance {
         if let Err(error) = applier::apply_all(&self.store.bucket_writer).await {
             tracing::warn!(%error, "the last batches could not be applied");
         }
-        self.reads.stores().for_each(Store::close);
+        self.read_router.stores().for_each(Store::close);
     }
 }

@@ -181,7 +181,7 @@ pub(crate) fn count_read(kind: &'static str, source: ReadSource) {
 }
 
 /// Records the age of a top since it was last known to be current.
-pub(crate) fn note_top_age(age: Duration) {
+pub(crate) fn record_top_age(age: Duration) {
     histogram!(TOP_AGE).record(age);
 }
 

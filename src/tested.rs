@@ -16,8 +16,8 @@ use crate::{
         settings::Settings,
         tier::Tiers,
     },
-    rules::{EventSource, Refusal, Standing},
-    scoring::write::{self, Answer},
+    rules::{EventSource, EventStanding, Refusal},
+    scoring::batch::{self, EventOutcome},
     store::{Administrator, Store},
 };
 
@@ -47,7 +47,8 @@ impl Batches {
         let source = if is_import { EventSource::Import } else { EventSource::Live };
         let Store { score_writer, bucket_writer, .. } = &self.0;
         let events: Vec<&Event> = events.iter().collect();
-        let written = write::Lane::new(board_id, lane).write(score_writer, bucket_writer, source, &events).await?;
+        let written =
+            batch::WriterLane::new(board_id, lane).write_events(score_writer, bucket_writer, source, &events).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
     }
 }
@@ -119,11 +120,11 @@ impl CountChecks {
     }
 }
 
-fn described(answer: &Result<Answer, Refusal>) -> (&'static str, bool, Option<Value>) {
+fn described(answer: &Result<EventOutcome, Refusal>) -> (&'static str, bool, Option<Value>) {
     match answer {
-        Ok(Answer::Accepted { accepted, repeated, .. }) => {
-            let standing = |standing: &Standing| {
-                let Standing { user_id, period, score, was, .. } = standing;
+        Ok(EventOutcome::Accepted { accepted, repeated, .. }) => {
+            let standing = |standing: &EventStanding| {
+                let EventStanding { user_id, period, score, was, .. } = standing;
                 (period.clone(), json!({"user": user_id, "score": score, "was": was}))
             };
             let periods: serde_json::Map<String, Value> = accepted.standings.iter().map(standing).collect();
@@ -134,7 +135,7 @@ fn described(answer: &Result<Answer, Refusal>) -> (&'static str, bool, Option<Va
             });
             ("accepted", *repeated, Some(result))
         }
-        Ok(Answer::Quarantined { repeated, .. }) => ("quarantined", *repeated, None),
+        Ok(EventOutcome::Quarantined { repeated, .. }) => ("quarantined", *repeated, None),
         Err(refusal) => (name(refusal), false, None),
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     Error, Result, http,
     ranking::{
         cursor::Cursor,
-        index::{Builder, RankIndex, key::RankKey},
+        rank_index::{Builder, RankIndex, key::RankKey},
     },
     scoring,
     store::rank::StoredKey,
@@ -56,7 +56,7 @@ impl Index {
     /// Returns the key at a position, counted from 1.
     #[must_use]
     pub fn at(&self, position: u64) -> Option<Key> {
-        self.0.at(position).map(key_of)
+        self.0.key_at(position).map(key_of)
     }
 
     /// Returns up to `limit` keys from a position on, best first.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::{
-    common::{Bench, Outcome},
+    common::{Bench, BenchResult},
     fill::Week,
 };
 
@@ -22,8 +22,8 @@ pub struct WithActs {
 
 /// Runs the query of a closed week's archive, adds acts to the ledger of the week, and runs it again.
 /// Fails if that takes more than [`LIMIT`] times as long. Rankings are wrong afterwards.
-pub fn beside_none(bench: &Bench, week: &Week, players: u64) -> Outcome<WithActs> {
-    let archive = |table: &str| -> Outcome<f64> {
+pub fn beside_none(bench: &Bench, week: &Week, players: u64) -> BenchResult<WithActs> {
+    let archive = |table: &str| -> BenchResult<f64> {
         bench.psql("CHECKPOINT")?;
         let began = Instant::now();
         bench.psql(&format!(

@@ -1,7 +1,7 @@
 //! A board with past weeks, filled with set-based SQL, because writing event by event would take
 //! hours.
 
-use crate::common::{Bench, Outcome, fill_rankings};
+use crate::common::{Bench, BenchResult, fill_rankings};
 
 pub const BOARD: &str = "weeks";
 /// Maximum points of an event; the minimum is 0.
@@ -44,7 +44,7 @@ impl Week {
 
     /// Reopens a closed week, so that it can be closed again. Its last ranking, made by a rebuild,
     /// exists until `centile maintain` removes it.
-    pub fn reopen(&self, bench: &Bench) -> Outcome<()> {
+    pub fn reopen(&self, bench: &Bench) -> BenchResult<()> {
         let id = self.period_id;
         bench
             .psql(&format!(
@@ -67,7 +67,7 @@ impl Week {
 
 /// Fills weeks of equal size and a last one with a thousand players. Each week has its own month,
 /// so that reading a week reads no other partition.
-pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
+pub fn fill(bench: &Bench, size: Size) -> BenchResult<(Vec<Week>, Week)> {
     let Size { players, events, weeks } = size;
     let top = POINTS * (events / players).max(1) * u64::from(weeks);
     let board_id = bench
@@ -107,7 +107,7 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
     Ok((filled, small))
 }
 
-fn add_week(bench: &Bench, board_id: i32, n: u32, (players, events): (u64, u64), batch: u64) -> Outcome<Week> {
+fn add_week(bench: &Bench, board_id: i32, n: u32, (players, events): (u64, u64), batch: u64) -> BenchResult<Week> {
     // The second Monday of a month.
     let starts = bench.psql(&format!(
         "SELECT (date_trunc('week', m + interval '6 days') + interval '7 days')::date

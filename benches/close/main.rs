@@ -19,7 +19,7 @@ mod report;
 mod watch;
 
 use common::{
-    Bench, Outcome, Serve,
+    Bench, BenchResult, Serve,
     load::{self, Load},
 };
 use fill::{BOARD, Size, Week};
@@ -35,8 +35,8 @@ const QUIET: Duration = Duration::from_secs(20);
 const REPEATS: usize = 5;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u64| -> Outcome<u64> {
+async fn main() -> BenchResult<()> {
+    let number = |name: &str, default: u64| -> BenchResult<u64> {
         let text = env::var(name).unwrap_or_default();
         if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
     };
@@ -46,7 +46,7 @@ async fn main() -> Outcome<()> {
     Bench::run(async |bench, _| measure(bench, Size { players, events, weeks }).await).await
 }
 
-async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
+async fn measure(bench: &Bench, size: Size) -> BenchResult<()> {
     let began = Instant::now();
     say("filling");
     let (weeks, small) = fill::fill(bench, size)?;
@@ -57,7 +57,7 @@ async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
     result
 }
 
-async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut Report) -> Outcome<()> {
+async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut Report) -> BenchResult<()> {
     say("closing, compared with a bare CREATE TABLE AS");
     // Also proves that the filled rankings agree with the ledger.
     report.small = Some(close(bench, small)?);
@@ -138,8 +138,8 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
 }
 
 /// Builds a bare table of a week's sums and ranks, then closes the week. Fails if they differ.
-fn beside_bare(bench: &Bench, week: &Week) -> Outcome<report::Close> {
-    let bare = |table: &str, setting: &str| -> Outcome<f64> {
+fn beside_bare(bench: &Bench, week: &Week) -> BenchResult<report::Close> {
+    let bare = |table: &str, setting: &str| -> BenchResult<f64> {
         bench.psql("CHECKPOINT")?;
         let began = Instant::now();
         bench.psql(&format!(
@@ -170,7 +170,7 @@ fn beside_bare(bench: &Bench, week: &Week) -> Outcome<report::Close> {
 }
 
 /// Closes a week as cron would. Fails if the live ranking differs from the ledger.
-fn close(bench: &Bench, week: &Week) -> Outcome<watch::Took> {
+fn close(bench: &Bench, week: &Week) -> BenchResult<watch::Took> {
     let took = watch::run(bench, &["close", "--board", BOARD, "--period", &week.name])?;
     let agrees = bench.psql(&format!(
         "SELECT count(*) FROM centile_store.periods WHERE id = {} AND state = 'closed' AND archive_differences = 0",

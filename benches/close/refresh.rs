@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    common::{Bench, Outcome},
+    common::{Bench, BenchResult},
     fill::{BOARD, Week},
     watch::{self, Took},
 };
@@ -26,7 +26,7 @@ pub struct BothWays {
     pub beside: Way,
 }
 
-pub fn both_ways(bench: &Bench, week: &Week, shifts: bool) -> Outcome<BothWays> {
+pub fn both_ways(bench: &Bench, week: &Week, shifts: bool) -> BenchResult<BothWays> {
     correct(bench, week, shifts)?;
     prepare(bench, week)?;
     let took = watch::run(bench, &["refresh", "--board", BOARD, "--period", &week.name, "--by", "bench"])?;
@@ -42,7 +42,7 @@ pub fn both_ways(bench: &Bench, week: &Week, shifts: bool) -> Outcome<BothWays> 
 
 /// Corrects a score: the last player becomes first, so that every rank shifts, or the first gains a
 /// point.
-pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> Outcome<Took> {
+pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> BenchResult<Took> {
     let place = if shifts { "DESC" } else { "ASC" };
     let row = bench.psql(&format!(
         "SELECT u.external_id, (SELECT max(score) FROM centile_archive.{0}) + 1 - a.score
@@ -57,7 +57,7 @@ pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> Outcome<Took> {
 
 /// Runs a refresh and, a second later, a correction of the same week. Returns the refresh, and the
 /// correction's seconds and success.
-pub fn and_correct(bench: &Bench, week: &Week) -> Outcome<(Took, (f64, bool))> {
+pub fn and_correct(bench: &Bench, week: &Week) -> BenchResult<(Took, (f64, bool))> {
     correct(bench, week, true)?;
     thread::scope(|scope| {
         let correction = scope.spawn(|| {
@@ -72,12 +72,12 @@ pub fn and_correct(bench: &Bench, week: &Week) -> Outcome<(Took, (f64, bool))> {
 }
 
 /// Vacuums, as autovacuum would have done.
-fn prepare(bench: &Bench, week: &Week) -> Outcome<()> {
+fn prepare(bench: &Bench, week: &Week) -> BenchResult<()> {
     bench.psql(&format!("VACUUM ANALYZE centile_archive.{}", week.archive))?;
     bench.psql("CHECKPOINT").map(drop)
 }
 
-fn size(bench: &Bench, week: &Week) -> Outcome<f64> {
+fn size(bench: &Bench, week: &Week) -> BenchResult<f64> {
     let bytes = bench.psql(&format!("SELECT pg_total_relation_size('centile_archive.{}')", week.archive))?;
     Ok(bytes.parse::<f64>()? / 1024.0 / 1024.0)
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::common::{Bench, Outcome};
+use crate::common::{Bench, BenchResult};
 
 /// Sampling interval of memory. The kernel forgets the peak of a process when it ends.
 const SAMPLE_EVERY: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ impl Took {
 }
 
 /// Runs a command and measures it.
-pub fn run(bench: &Bench, arguments: &[&str]) -> Outcome<Took> {
+pub fn run(bench: &Bench, arguments: &[&str]) -> BenchResult<Took> {
     let began = Instant::now();
     let mut child = bench.command().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let status = format!("/proc/{}/status", child.id());

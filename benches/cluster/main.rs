@@ -25,7 +25,7 @@ use serde_json::json;
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Bench, CENTILE, Outcome, RECOMMENDED, Serve, median, number_of, output, percentile, processor};
+use common::{Bench, BenchResult, CENTILE, RECOMMENDED, Serve, median, number_of, output, percentile, processor};
 
 const BOARD: &str = "main";
 /// Lanes of the board, on both systems.
@@ -59,7 +59,7 @@ struct Round {
 }
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let (players, seconds) = (number_of("BENCH_PLAYERS", 100_000)?, number_of("BENCH_SECONDS", 10)?);
     let (rounds, workers) = (number_of("BENCH_ROUNDS", 3)?, number_of("BENCH_WORKERS", 1)?);
     Bench::in_folder(async |dir| {
@@ -88,7 +88,7 @@ async fn main() -> Outcome<()> {
     .await
 }
 
-fn report(dir: &Path, players: u32, workers: u32, systems: &[System<'_>], results: &[Vec<Round>]) -> Outcome<()> {
+fn report(dir: &Path, players: u32, workers: u32, systems: &[System<'_>], results: &[Vec<Round>]) -> BenchResult<()> {
     let version = output(Command::new(systems[0].writers[0].program("postgres")).arg("--version").current_dir(dir))?;
     let version = version.trim().trim_start_matches("postgres (PostgreSQL) ");
     println!("{}\n", common::machine_with(version));
@@ -124,7 +124,7 @@ impl<'a> System<'a> {
         url: &str,
         writers: &'a [LocalPostgres],
         coordinator: Option<&'a LocalPostgres>,
-    ) -> Outcome<Self> {
+    ) -> BenchResult<Self> {
         let command = || {
             let mut command = Command::new(CENTILE);
             command.env("DATABASE_URL", url).env("CENTILE_WRITE_WAIT", "60000");
@@ -139,7 +139,7 @@ impl<'a> System<'a> {
     }
 
     /// Gives each player a score.
-    async fn fill(&self, players: u32) -> Outcome<()> {
+    async fn fill(&self, players: u32) -> BenchResult<()> {
         let mut next = 1;
         while next <= players {
             let last = (next + SCORES - 1).min(players);
@@ -149,9 +149,9 @@ impl<'a> System<'a> {
         Ok(())
     }
 
-    async fn measure(&self, players: u32, stretch: Duration) -> Outcome<Round> {
+    async fn measure(&self, players: u32, stretch: Duration) -> BenchResult<Round> {
         let coordinator = || self.coordinator.map_or(Ok(0.0), processor::server_seconds);
-        let writers = || -> Outcome<f64> { self.writers.iter().map(processor::server_seconds).sum() };
+        let writers = || -> BenchResult<f64> { self.writers.iter().map(processor::server_seconds).sum() };
         let before = (writers()?, coordinator()?);
         let (began, accepted) = (Instant::now(), AtomicU64::new(0));
         let caller = async || {
@@ -194,7 +194,7 @@ impl<'a> System<'a> {
         })
     }
 
-    async fn send(&self, players: Vec<u32>) -> Outcome<()> {
+    async fn send(&self, players: Vec<u32>) -> BenchResult<()> {
         let points = || rand::rng().random_range(0..=1_000);
         let events: Vec<_> =
             players.iter().map(|player| json!({"user_id": format!("player-{player}"), "points": points()})).collect();

@@ -10,15 +10,15 @@ use std::{env, path::Path, time::Instant};
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Bench, Outcome, median, ranking_reads};
+use common::{Bench, BenchResult, median, ranking_reads};
 
 const BOARD: &str = "live";
 const COMBINED: &str = "overall";
 const DAYS: u32 = 7;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
+async fn main() -> BenchResult<()> {
+    let number = |name: &str, default: u32| -> BenchResult<u32> {
         let text = env::var(name).unwrap_or_default();
         if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
     };
@@ -26,7 +26,7 @@ async fn main() -> Outcome<()> {
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, rounds)).await
 }
 
-fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
+fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> BenchResult<()> {
     fill(bench, players)?;
     println!("{}\n{DAYS} archives of {players} players, union of sums\n", bench.machine()?);
     let mut sources: Vec<String> = Vec::new();
@@ -68,7 +68,7 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> 
 }
 
 /// Makes closed days with a score of every player in each.
-fn fill(bench: &Bench, players: u32) -> Outcome<()> {
+fn fill(bench: &Bench, players: u32) -> BenchResult<()> {
     let board = bench.psql(&format!("SELECT centile.create_board('{BOARD}', '{{\"periods\": [\"day\"]}}')"))?;
     bench.psql(&format!(
         "INSERT INTO centile_store.users (external_id, name, lane_hash)

@@ -14,7 +14,7 @@ use rand::RngExt as _;
 use reqwest::{Client, RequestBuilder};
 use tokio::{sync::Semaphore, task::JoinHandle};
 
-use super::{Outcome, percentile};
+use super::{BenchResult, percentile};
 
 /// Maximum concurrent requests, and so connections, of a load. Further requests wait.
 const CONNECTIONS: usize = 512;
@@ -168,6 +168,6 @@ pub fn top(address: &str, board: &str, period: &str, limit: u32) -> impl Fn() ->
 }
 
 /// Returns whether the response is 200.
-pub async fn works(request: RequestBuilder) -> Outcome<bool> {
+pub async fn works(request: RequestBuilder) -> BenchResult<bool> {
     Ok(answer(request).await?.0 == 200)
 }

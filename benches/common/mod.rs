@@ -29,17 +29,17 @@ pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
 pub const RECOMMENDED: &[(&str, &str)] =
     &[("min_wal_size", "4GB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
 
-pub type Outcome<T> = Result<T, Box<dyn Error>>;
+pub type BenchResult<T> = Result<T, Box<dyn Error>>;
 
 /// Returns the number in an environment variable, or the default if it is empty or not set.
 #[allow(dead_code, reason = "not every benchmark uses it")]
-pub fn number_of(variable: &str, default: u32) -> Outcome<u32> {
+pub fn number_of(variable: &str, default: u32) -> BenchResult<u32> {
     let text = env::var(variable).unwrap_or_default();
     if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{variable}: {error}"))?) }
 }
 
 /// Memory of this machine, in MiB.
-pub fn memory_mb() -> Outcome<u32> {
+pub fn memory_mb() -> BenchResult<u32> {
     let kib: u64 = line_of("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse()?;
     Ok(u32::try_from(kib / 1024)?)
 }
@@ -67,7 +67,7 @@ pub struct Bench {
 impl Bench {
     /// Like [`Self::run`], with the settings recommended in docs/configuration.md.
     #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
-    pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+    pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> BenchResult<()>) -> BenchResult<()> {
         Self::run_as_recommended_for(0, measure).await
     }
 
@@ -77,8 +77,8 @@ impl Bench {
     #[allow(dead_code, reason = "most benchmarks have few players")]
     pub async fn run_as_recommended_for(
         players: u64,
-        measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>,
-    ) -> Outcome<()> {
+        measure: impl AsyncFnOnce(&Self, &Path) -> BenchResult<()>,
+    ) -> BenchResult<()> {
         let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let hot_mb = u32::try_from((players * 3 * 330).div_ceil(1 << 20))?;
         let shared_buffers_mb = hot_mb.max(memory_mb()? / 4);
@@ -88,11 +88,14 @@ impl Bench {
     /// Starts the servers, migrates, measures, and removes everything. `measure` may write files in
     /// its folder.
     #[allow(dead_code, reason = "one benchmark restarts its servers")]
-    pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+    pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> BenchResult<()>) -> BenchResult<()> {
         Self::run_with(Self::ephemeral(), measure).await
     }
 
-    async fn run_with(options: PostgresOptions, measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+    async fn run_with(
+        options: PostgresOptions,
+        measure: impl AsyncFnOnce(&Self, &Path) -> BenchResult<()>,
+    ) -> BenchResult<()> {
         Self::in_folder(async |dir| {
             Self::on(dir, options, async |bench| {
                 bench.centile(&["migrate"])?;
@@ -104,7 +107,7 @@ impl Bench {
     }
 
     /// Runs `measure` with a temporary folder.
-    pub async fn in_folder(measure: impl AsyncFnOnce(&Path) -> Outcome<()>) -> Outcome<()> {
+    pub async fn in_folder(measure: impl AsyncFnOnce(&Path) -> BenchResult<()>) -> BenchResult<()> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(".centile/bench-{}", std::process::id()));
         fs::create_dir_all(&dir)?;
         let result = measure(&dir).await;
@@ -116,8 +119,8 @@ impl Bench {
     pub async fn on<T>(
         dir: &Path,
         options: PostgresOptions,
-        measure: impl AsyncFnOnce(&Self) -> Outcome<T>,
-    ) -> Outcome<T> {
+        measure: impl AsyncFnOnce(&Self) -> BenchResult<T>,
+    ) -> BenchResult<T> {
         let bench = Self { servers: Servers::start(dir, options).await? };
         let measured = measure(&bench).await;
         bench.servers.stop().await?;
@@ -130,13 +133,13 @@ impl Bench {
     }
 
     /// Runs a command of centile and returns its output.
-    pub fn centile(&self, arguments: &[&str]) -> Outcome<String> {
+    pub fn centile(&self, arguments: &[&str]) -> BenchResult<String> {
         output(self.command().args(arguments))
     }
 
     /// Like [`Self::centile`], in another database.
     #[allow(dead_code, reason = "only one benchmark has several databases")]
-    pub fn centile_in(&self, database: &str, arguments: &[&str]) -> Outcome<String> {
+    pub fn centile_in(&self, database: &str, arguments: &[&str]) -> BenchResult<String> {
         output(self.command().env("DATABASE_URL", self.servers.postgres.url(database)).args(arguments))
     }
 
@@ -150,13 +153,13 @@ impl Bench {
     }
 
     /// Runs statements in one session. Returns rows as lines, with columns separated by `|`.
-    pub fn psql(&self, sql: &str) -> Outcome<String> {
+    pub fn psql(&self, sql: &str) -> BenchResult<String> {
         self.psql_in("postgres", &[sql])
     }
 
     /// Like [`Self::psql`], in another database. Each text is a separate `-c` and may be a psql
     /// command.
-    pub fn psql_in(&self, database: &str, texts: &[&str]) -> Outcome<String> {
+    pub fn psql_in(&self, database: &str, texts: &[&str]) -> BenchResult<String> {
         let mut command = Command::new(self.servers.postgres.program("psql"));
         command.arg(self.servers.postgres.url(database)).args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
         for text in texts {
@@ -167,7 +170,7 @@ impl Bench {
 
     /// Describes the date, the machine and the server in a line.
     #[allow(dead_code, reason = "one benchmark has several servers")]
-    pub fn machine(&self) -> Outcome<String> {
+    pub fn machine(&self) -> BenchResult<String> {
         let line = machine_with(&self.psql("SHOW server_version")?);
         let file = fs::read_to_string(Path::new(&self.psql("SHOW data_directory")?).join("postmaster.pid"))?;
         let pid = file.lines().next().unwrap_or_default();
@@ -199,7 +202,7 @@ pub struct Serve {
 
 impl Serve {
     #[allow(dead_code, reason = "one benchmark has a database per system")]
-    pub fn start(bench: &Bench, arguments: &[&str]) -> Outcome<Self> {
+    pub fn start(bench: &Bench, arguments: &[&str]) -> BenchResult<Self> {
         Self::spawn(
             bench
                 .command()
@@ -209,7 +212,7 @@ impl Serve {
     }
 
     /// Starts a program that prints its address like `centile serve`.
-    pub fn spawn(command: &mut Command) -> Outcome<Self> {
+    pub fn spawn(command: &mut Command) -> BenchResult<Self> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("serve has no standard output")?).read_line(&mut line)?;
@@ -221,12 +224,12 @@ impl Serve {
 #[allow(dead_code, reason = "one benchmark does not use it")]
 impl Serve {
     /// Returns its peak memory, in MiB.
-    pub fn peak_memory_mb(&self) -> Outcome<f64> {
+    pub fn peak_memory_mb(&self) -> BenchResult<f64> {
         self.memory_mb("VmHWM")
     }
 
     /// Returns its current (`VmRSS`) or peak (`VmHWM`) memory, in MiB.
-    pub fn memory_mb(&self, which: &str) -> Outcome<f64> {
+    pub fn memory_mb(&self, which: &str) -> BenchResult<f64> {
         let memory = line_of(&format!("/proc/{}/status", self.child.id()), which);
         Ok(memory.trim_end_matches(" kB").parse::<f64>().map_err(|_| "the kernel does not report memory")? / 1024.0)
     }
@@ -241,7 +244,7 @@ impl Drop for Serve {
 }
 
 /// Runs a command and returns its output. The error of a failed command contains all of its output.
-pub fn output(command: &mut Command) -> Outcome<String> {
+pub fn output(command: &mut Command) -> BenchResult<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let done = command.output().map_err(|error| format!("{name}: {error}"))?;
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -254,7 +257,7 @@ pub fn output(command: &mut Command) -> Outcome<String> {
 
 /// Creates a board with three periods, in which each player has scored once, with set-based SQL.
 #[allow(dead_code, reason = "one benchmark fills weeks instead")]
-pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
+pub fn fill(bench: &Bench, board: &str, players: u32) -> BenchResult<()> {
     let board_id = bench.psql(&format!(
         "SELECT centile.create_board('{board}', '{{\"periods\": [\"all_time\", \"week\", \"month\"]}}')"
     ))?;
@@ -278,7 +281,7 @@ pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
 /// `user_id,user_name,points`, with set-based SQL. All events have the same time. The board has no
 /// standings yet.
 #[allow(dead_code, reason = "only two benchmarks fill boards from files")]
-pub fn fill_ledger(bench: &Bench, database: &str, board: &str, file: &Path) -> Outcome<()> {
+pub fn fill_ledger(bench: &Bench, database: &str, board: &str, file: &Path) -> BenchResult<()> {
     let given = "CREATE UNLOGGED TABLE given (user_id text COLLATE \"C\", user_name text, points bigint)";
     let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
     let users = "INSERT INTO centile_store.users (external_id, name, lane_hash)
@@ -318,7 +321,7 @@ pub fn fill_ledger(bench: &Bench, database: &str, board: &str, file: &Path) -> O
 
 /// Writes the standings of periods of a board from the ledger, and builds the rankings.
 #[allow(dead_code, reason = "not every benchmark fills some")]
-pub fn fill_rankings(bench: &Bench, database: &str, period_ids: &[&str]) -> Outcome<()> {
+pub fn fill_rankings(bench: &Bench, database: &str, period_ids: &[&str]) -> BenchResult<()> {
     let standings = format!(
         "INSERT INTO centile_store.players AS p (board_id, lane, user_id, period_ids, rank_keys, tie_keys, zero_periods)
          SELECT b.id, u.lane_hash % b.lanes, u.id, array_agg(q.id ORDER BY q.id), array_agg(e.rank_key ORDER BY q.id),

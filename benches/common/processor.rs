@@ -4,7 +4,7 @@ use std::fs;
 
 use centile::dev::local::LocalPostgres;
 
-use super::Outcome;
+use super::BenchResult;
 
 /// Ticks per second in /proc, on every Linux since 2.6.
 const TICKS: f64 = 100.0;
@@ -27,12 +27,12 @@ fn stat(process: u32) -> Option<Stat> {
 }
 
 /// Returns the processor time of a process so far, in seconds.
-pub fn process_seconds(process: u32) -> Outcome<f64> {
+pub fn process_seconds(process: u32) -> BenchResult<f64> {
     Ok(stat(process).ok_or("the process has ended")?.own as f64 / TICKS)
 }
 
 /// Returns the processor time of all processes of a server so far, in seconds.
-pub fn server_seconds(server: &LocalPostgres) -> Outcome<f64> {
+pub fn server_seconds(server: &LocalPostgres) -> BenchResult<f64> {
     let file = fs::read_to_string(server.home().join("data/postmaster.pid"))?;
     let postmaster: u32 = file.lines().next().ok_or("postmaster.pid is empty")?.trim().parse()?;
     let own = stat(postmaster).ok_or("the server has ended")?;

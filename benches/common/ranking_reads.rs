@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Bench, Outcome, Serve, median,
+    Bench, BenchResult, Serve, median,
     wrk::{self, Run},
 };
 
@@ -18,7 +18,7 @@ pub fn compare(
     players: u32,
     rounds: u32,
     rankings: &[(&str, &str, &str); 2],
-) -> Outcome<()> {
+) -> BenchResult<()> {
     let serve = Serve::start(bench, &["--no-maintenance"])?;
     let [(first, ..), (second, ..)] = rankings;
     println!("| read | {first} (1/s) | {second} (1/s) | ratio |\n| --- | --- | --- | --- |");

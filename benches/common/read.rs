@@ -9,7 +9,7 @@ use std::{
 use rand::{RngExt as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
 
-use super::{Bench, Outcome, percentile};
+use super::{Bench, BenchResult, percentile};
 
 /// Duration of an interval of reading.
 const STRETCH: Duration = Duration::from_millis(400);
@@ -31,7 +31,7 @@ pub struct Times {
 }
 
 /// Returns the board's current all-time ranking.
-pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
+pub async fn ranking(connection: &mut PgConnection, board: &str) -> BenchResult<Ranking> {
     let (board, period, id) = sqlx::query_as(
         "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
          WHERE b.slug = $1 AND p.kind = 'all_time'",
@@ -43,7 +43,7 @@ pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Rank
 }
 
 /// Connects with the settings of the service's readers.
-pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
+pub async fn connect(bench: &Bench) -> BenchResult<PgConnection> {
     let options = PgConnectOptions::from_str(&bench.servers.database_url())?.options([
         ("jit", "off"),
         ("timezone", "UTC"),
@@ -66,7 +66,7 @@ pub async fn ranks(
     players: u64,
     times: u32,
     random: &mut StdRng,
-) -> Outcome<Times> {
+) -> BenchResult<Times> {
     let mut quickest = stretch(connection, board, players, random).await?;
     for _ in 1..times {
         let next = stretch(connection, board, players, random).await?;
@@ -78,7 +78,7 @@ pub async fn ranks(
 }
 
 /// Reads ranks one by one with known bucket counts, as in a service without writes.
-async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
+async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> BenchResult<Times> {
     let Ranking { board: board_id, period: period_id, id: ranking_id } = ranking(connection, board).await?;
     let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
         "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",

@@ -4,7 +4,7 @@ use std::{fs, path::Path, process::Command};
 
 use serde::Deserialize;
 
-use super::{Outcome, output};
+use super::{BenchResult, output};
 
 /// Parameters of a run.
 pub struct Run<'a> {
@@ -35,7 +35,7 @@ pub struct Answers {
 }
 
 /// Runs wrk against a server. Writes the script to `dir`.
-pub fn run(dir: &Path, load: &Run<'_>) -> Outcome<Answers> {
+pub fn run(dir: &Path, load: &Run<'_>) -> BenchResult<Answers> {
     let Run { address, connections, seconds, seed, key, request, varies } = load;
     let script = dir.join("load.lua");
     let (once, each) = if *varies { ("nil", *request) } else { (*request, "once") };

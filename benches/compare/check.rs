@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    common::{Bench, Outcome},
+    common::{Bench, BenchResult},
     system::{BOARD, Site, System},
 };
 
@@ -52,15 +52,15 @@ struct Truth {
 }
 
 /// Compares the responses of a server without writes.
-pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, page: u64) -> Outcome<()> {
+pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, page: u64) -> BenchResult<()> {
     let mut random = StdRng::seed_from_u64(2);
     let sample: Vec<_> = (0..SAMPLE).map(|_| format!("player-{}", random.random_range(1..=site.players))).collect();
     let oracle = Oracle::read(bench, site, system, &sample, page)?;
     let scores = format!("{address}/v1/boards/{BOARD}/scores");
-    let wrong = |what: &str, truth: &dyn std::fmt::Debug, said: &dyn std::fmt::Debug| -> Outcome<()> {
+    let wrong = |what: &str, truth: &dyn std::fmt::Debug, said: &dyn std::fmt::Debug| -> BenchResult<()> {
         Err(format!("{}: {what} is {truth:?}, not {said:?}", system.title()).into())
     };
-    let player = async |(n, user): (usize, &String)| -> Outcome<()> {
+    let player = async |(n, user): (usize, &String)| -> BenchResult<()> {
         let truth = oracle.players.get(user).ok_or("a player has no rank")?;
         let said: Player = get(&format!("{scores}/{user}?around=0")).await?;
         if said.user_id != *user || !truth.allows(&said, system) {
@@ -95,7 +95,7 @@ pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, 
 }
 
 /// Returns a row that occurs twice, or that differs from the response for the same player alone.
-async fn not_alike<'a>(scores: &str, rows: &[&'a Player]) -> Outcome<Option<(Option<Player>, &'a Player)>> {
+async fn not_alike<'a>(scores: &str, rows: &[&'a Player]) -> BenchResult<Option<(Option<Player>, &'a Player)>> {
     let mut seen = HashSet::new();
     for row in rows {
         if !seen.insert(&row.user_id) {
@@ -148,7 +148,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn read(bench: &Bench, site: &Site, system: System, sample: &[String], page: u64) -> Outcome<Self> {
+    fn read(bench: &Bench, site: &Site, system: System, sample: &[String], page: u64) -> BenchResult<Self> {
         let users = sample.join(",");
         let few = sample[..WITH_NEIGHBOURS].join(",");
         let all = format!(
@@ -196,7 +196,7 @@ impl Oracle {
 }
 
 /// Sends a request and parses the response.
-pub async fn get<T: DeserializeOwned>(url: &str) -> Outcome<T> {
+pub async fn get<T: DeserializeOwned>(url: &str) -> BenchResult<T> {
     let body = reqwest::get(url).await?.error_for_status()?.text().await?;
     Ok(serde_json::from_str(&body)?)
 }

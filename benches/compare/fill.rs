@@ -13,9 +13,9 @@ use deadpool_redis::redis::{cmd, pipe};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
-    common::{Bench, Outcome, fill_ledger, fill_rankings},
+    common::{Bench, BenchResult, fill_ledger, fill_rankings},
     peers::{
-        Answer, buckets, plain,
+        PeerResult, buckets, plain,
         redis::{Redis, RedisClient},
         sorted_sets,
     },
@@ -28,7 +28,7 @@ const SCORE_MAX: i64 = 1_000_000;
 const CHUNK: usize = 10_000;
 
 /// Writes a file of players and scores, the same for equal numbers of players.
-pub fn write_scores(dir: &Path, players: u64) -> Outcome<PathBuf> {
+pub fn write_scores(dir: &Path, players: u64) -> BenchResult<PathBuf> {
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(1);
     let mut out = BufWriter::new(File::create(&file)?);
@@ -41,7 +41,7 @@ pub fn write_scores(dir: &Path, players: u64) -> Outcome<PathBuf> {
 }
 
 /// Creates a store with the players of the file.
-pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, players: u64) -> Outcome<Site> {
+pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, players: u64) -> BenchResult<Site> {
     let began = Instant::now();
     let database = format!("{}_{players}", format!("{system:?}").to_lowercase());
     bench.psql(&format!("CREATE DATABASE {database}"))?;
@@ -66,13 +66,13 @@ pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, player
 }
 
 /// Returns a checksum of a store's players and scores.
-pub fn fingerprint(bench: &Bench, site: &Site) -> Outcome<String> {
+pub fn fingerprint(bench: &Bench, site: &Site) -> BenchResult<String> {
     let players = site.system.authority();
     let sql = format!("SELECT count(*), sum(hashtextextended(a.user_id, a.score)) FROM ({players}) a");
     bench.psql_in(&site.database, &["SET work_mem = '256MB'", &sql])
 }
 
-fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str) -> Outcome<()> {
+fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str) -> BenchResult<()> {
     let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
     let given = "CREATE UNLOGGED TABLE given (user_id text, user_name text, points bigint)";
     bench.psql_in(&site.database, &[tables, given, &copy, "ANALYZE given", rows, "DROP TABLE given"])?;
@@ -80,7 +80,7 @@ fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str
 }
 
 /// Writes three sets and a hash per player, in pipelines.
-async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
+async fn fill_sets(redis: &LocalRedis, file: &Path) -> PeerResult<()> {
     let redis = Redis::connect(&redis.url(), RedisClient::Multiplexed).await?;
     let mut connection = redis.connection().await?;
     let mut lines = BufReader::new(File::open(file)?).lines().skip(1).peekable();
@@ -109,7 +109,7 @@ async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
     Ok(())
 }
 
-fn fill_centile(bench: &Bench, site: &Site, file: &Path) -> Outcome<String> {
+fn fill_centile(bench: &Bench, site: &Site, file: &Path) -> BenchResult<String> {
     let centile = |arguments: &[&str]| bench.centile_in(&site.database, arguments);
     centile(&["migrate"])?;
     centile(&["board", "create", BOARD, "--periods", "all_time,week,month"])?;

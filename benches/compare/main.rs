@@ -28,7 +28,7 @@ mod stale;
 mod system;
 
 use cell::Cell;
-use common::{Bench, Outcome, wrk};
+use common::{Bench, BenchResult, wrk};
 use measure::{Check, Measure, Table};
 use mix::Rates;
 use report::{Growth, Memory, Results};
@@ -79,7 +79,7 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let arguments = Arguments::parse();
     if arguments.serving.run().await.map_err(|error| -> Box<dyn Error> { error })? {
         return Ok(());
@@ -87,7 +87,7 @@ async fn main() -> Outcome<()> {
     Bench::run_as_recommended_for(arguments.players, async |bench, dir| measure(bench, dir, &arguments).await).await
 }
 
-async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()> {
+async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> BenchResult<()> {
     let Arguments { players, rounds, rates, .. } = *arguments;
     let mut systems =
         if arguments.only.is_empty() { System::value_variants().to_vec() } else { arguments.only.clone() };
@@ -167,7 +167,7 @@ async fn fill_all(
     systems: &[System],
     players: u64,
     mut taken: Option<&mut Vec<Size>>,
-) -> Outcome<Vec<Site>> {
+) -> BenchResult<Vec<Site>> {
     let Measure { bench, dir, .. } = *measure;
     let file = fill::write_scores(dir, players)?;
     let mut sites: Vec<Site> = Vec::new();
@@ -181,7 +181,7 @@ async fn fill_all(
         }
     }
     fs::remove_file(file)?;
-    let prints = sites.iter().map(|site| fill::fingerprint(bench, site)).collect::<Outcome<Vec<_>>>()?;
+    let prints = sites.iter().map(|site| fill::fingerprint(bench, site)).collect::<BenchResult<Vec<_>>>()?;
     if prints.iter().any(|print| *print != prints[0]) {
         return Err(format!("the systems do not hold the same players: {prints:?}").into());
     }
@@ -191,7 +191,7 @@ async fn fill_all(
 /// Measures ranks for one caller among growing numbers of players. Alternates the stores, so that
 /// other load on the machine affects all sizes. Also checks responses, except for the full stores,
 /// which are checked before their first round of cells.
-async fn growth(measure: &Measure<'_>, sites: &[&Site], compared: u64, rounds: u32) -> Outcome<Vec<Growth>> {
+async fn growth(measure: &Measure<'_>, sites: &[&Site], compared: u64, rounds: u32) -> BenchResult<Vec<Growth>> {
     let mut found: Vec<_> =
         sites.iter().map(|site| Growth { players: site.players, system: site.system, rounds: Vec::new() }).collect();
     for round in 0..rounds {
@@ -210,7 +210,7 @@ fn far_down(players: u64) -> u64 {
 }
 
 /// Writes tables, figures and plots of the results so far.
-fn write(results: &Results, out: &Path) -> Outcome<()> {
+fn write(results: &Results, out: &Path) -> BenchResult<()> {
     fs::create_dir_all(out)?;
     fs::write(out.join("results.json"), serde_json::to_string_pretty(results)?)?;
     fs::write(out.join("results.md"), results.markdown()?)?;

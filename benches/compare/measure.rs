@@ -14,7 +14,7 @@ use crate::{
     cell::Cell,
     check,
     common::{
-        Bench, Outcome, Serve,
+        Bench, BenchResult, Serve,
         wrk::{self, Answers},
     },
     system::{Options, Site, System, serve_constant},
@@ -111,7 +111,7 @@ impl Measure<'_> {
         round: u32,
         check: Check,
         table: &mut Table,
-    ) -> Outcome<f64> {
+    ) -> BenchResult<f64> {
         let serve = site.serve(self.bench, system, self.options)?;
         if check.before {
             check::compare(self.bench, site, system, &serve.address, self.page).await?;
@@ -146,7 +146,7 @@ impl Measure<'_> {
 
     /// Reads all files of a store once to warm the page cache. The other stores on this machine
     /// evict its data, which would not happen in production.
-    pub fn read_in(&self, site: &Site) -> Outcome<()> {
+    pub fn read_in(&self, site: &Site) -> BenchResult<()> {
         let place = "SELECT current_setting('data_directory') || '/base/' || oid FROM pg_database WHERE datname = current_database()";
         for file in fs::read_dir(self.bench.psql_in(&site.database, &[place])?)? {
             match File::open(file?.path()) {
@@ -160,14 +160,14 @@ impl Measure<'_> {
     }
 
     /// Vacuums and writes out dirty pages, so that this work does not slow the next system.
-    pub fn tidy(&self, site: &Site) -> Outcome<()> {
+    pub fn tidy(&self, site: &Site) -> BenchResult<()> {
         self.bench.psql_in(&site.database, &["VACUUM (ANALYZE)", "CHECKPOINT"])?;
         Ok(())
     }
 
     /// Compares once all sent scores are written. Starts a new server if its counts may be a minute
     /// old.
-    pub async fn compare_at_rest(&self, site: &Site, system: System, mut serve: Serve) -> Outcome<()> {
+    pub async fn compare_at_rest(&self, site: &Site, system: System, mut serve: Serve) -> BenchResult<()> {
         self.rest(site).await?;
         if system.is_stale_by_design() {
             serve = site.serve(self.bench, system, self.options)?;
@@ -176,7 +176,7 @@ impl Measure<'_> {
     }
 
     /// Waits until the servers are idle, because `wrk` does not wait for its last responses.
-    async fn rest(&self, site: &Site) -> Outcome<()> {
+    async fn rest(&self, site: &Site) -> BenchResult<()> {
         let sql = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle'
                      AND pid <> pg_backend_pid()";
@@ -192,7 +192,7 @@ impl Measure<'_> {
     }
 
     /// Measures latencies of ranks for one caller, on a new server.
-    pub async fn growth(&self, site: &Site, round: u32, must_check: bool) -> Outcome<Figures> {
+    pub async fn growth(&self, site: &Site, round: u32, must_check: bool) -> BenchResult<Figures> {
         let serve = site.serve(self.bench, site.system, self.options)?;
         if must_check {
             check::compare(self.bench, site, site.system, &serve.address, self.page).await?;
@@ -203,7 +203,7 @@ impl Measure<'_> {
     }
 
     /// Measures a constant top 10, which shows the cost of HTTP and load alone.
-    pub async fn constant(&self, round: u32, table: &mut Table) -> Outcome<()> {
+    pub async fn constant(&self, round: u32, table: &mut Table) -> BenchResult<()> {
         if !self.cells.contains(&Cell::Top) {
             return Ok(());
         }
@@ -216,7 +216,7 @@ impl Measure<'_> {
     }
 
     /// `site` is the store of the server, if any.
-    async fn cell(&self, serve: &Serve, run: Run<'_>, site: Option<&Site>) -> Outcome<Figures> {
+    async fn cell(&self, serve: &Serve, run: Run<'_>, site: Option<&Site>) -> BenchResult<Figures> {
         // The warm-up of half the duration opens connections, prepares statements and estimates the
         // number of responses.
         let before = self.load(serve, Run { seed: run.seed + 1_000, ..run }, self.seconds.div_ceil(2))?;
@@ -239,7 +239,7 @@ impl Measure<'_> {
     }
 
     /// Waits until bucket rows are current, and returns how long that took: zero for other systems.
-    async fn catch_up(&self, site: &Site) -> Outcome<Duration> {
+    async fn catch_up(&self, site: &Site) -> BenchResult<Duration> {
         if site.system != System::Centile {
             return Ok(Duration::ZERO);
         }
@@ -254,7 +254,7 @@ impl Measure<'_> {
         Ok(begin.elapsed())
     }
 
-    fn load(&self, serve: &Serve, run: Run<'_>, seconds: u32) -> Outcome<Answers> {
+    fn load(&self, serve: &Serve, run: Run<'_>, seconds: u32) -> BenchResult<Answers> {
         let request = run.cell.request(run.players, self.page);
         let (address, varies) = (&serve.address, run.cell.varies());
         let Run { connections, seed, key, .. } = run;
@@ -270,14 +270,14 @@ pub struct Written {
 
 impl Written {
     /// Records the state before scores are sent.
-    pub fn begin(bench: &Bench, site: &Site, system: System) -> Outcome<Self> {
+    pub fn begin(bench: &Bench, site: &Site, system: System) -> BenchResult<Self> {
         Ok(Self { points: points(bench, site, system)?, acknowledged: 0.0 })
     }
 
     /// Checks the state after the responses. Scores are random, 0 to 1,000 points, so their number
     /// gives a lower limit of the sum, within five standard deviations. Unacknowledged scores may
     /// add to it.
-    pub fn check(&self, bench: &Bench, site: &Site, system: System) -> Outcome<()> {
+    pub fn check(&self, bench: &Bench, site: &Site, system: System) -> BenchResult<()> {
         let (mean, deviation) = (500.0, (1_001_f64.powi(2) - 1.0).sqrt() / 12_f64.sqrt());
         let least = self.acknowledged * mean - 5.0 * deviation * self.acknowledged.sqrt();
         let grown = points(bench, site, system)? - self.points;
@@ -294,6 +294,6 @@ impl Written {
 }
 
 /// Returns the sum of all points in a store.
-fn points(bench: &Bench, site: &Site, system: System) -> Outcome<f64> {
+fn points(bench: &Bench, site: &Site, system: System) -> BenchResult<f64> {
     Ok(bench.psql_in(&site.database, &[system.points()])?.parse()?)
 }

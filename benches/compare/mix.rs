@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     common::{
-        Bench, Outcome,
+        Bench, BenchResult,
         load::{self, Latency, Load},
     },
     measure::{Measure, Written},
@@ -89,7 +89,7 @@ pub struct Mix {
 }
 
 /// Runs the mix and checks staleness during it. Compares ranks with `rank()` afterwards.
-pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32, rates: Rates) -> Outcome<Mix> {
+pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32, rates: Rates) -> BenchResult<Mix> {
     let bench: &Bench = measure.bench;
     measure.read_in(site)?;
     let mut written = Written::begin(bench, site, system)?;

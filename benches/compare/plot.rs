@@ -6,7 +6,7 @@ use plotters::prelude::*;
 
 use crate::{
     cell::Cell,
-    common::Outcome,
+    common::BenchResult,
     report::{Record, Results, number},
     system::System,
 };
@@ -30,7 +30,7 @@ fn color(system: System) -> RGBColor {
 }
 
 /// Draws both plots into a folder.
-pub fn draw(results: &Results, out: &Path) -> Outcome<()> {
+pub fn draw(results: &Results, out: &Path) -> BenchResult<()> {
     throughput(results, &out.join("throughput.svg")).map_err(|error| format!("throughput.svg: {error}"))?;
     if results.growth.iter().map(|growth| growth.players).collect::<std::collections::BTreeSet<_>>().len() > 1 {
         growth(results, &out.join("growth.svg")).map_err(|error| format!("growth.svg: {error}"))?;
@@ -39,7 +39,7 @@ pub fn draw(results: &Results, out: &Path) -> Outcome<()> {
 }
 
 /// Draws a panel per cell, because top lists are a thousand times as frequent as bulk writes.
-fn throughput(results: &Results, file: &Path) -> Outcome<()> {
+fn throughput(results: &Results, file: &Path) -> BenchResult<()> {
     let mut cells: Vec<Cell> = results.cells.iter().map(|record| record.cell).collect();
     cells.dedup();
     let rows = u32::try_from(cells.len().div_ceil(2))?;
@@ -81,7 +81,7 @@ fn rate(record: &Record) -> f64 {
 
 /// Draws ranks on logarithmic axes: a cost proportional to the players is a rising line, a constant
 /// cost a level line.
-fn growth(results: &Results, file: &Path) -> Outcome<()> {
+fn growth(results: &Results, file: &Path) -> BenchResult<()> {
     let points: Vec<(System, f64, f64)> = results
         .growth
         .iter()

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     cell::Cell,
-    common::{Outcome, median, percentile},
+    common::{BenchResult, median, percentile},
     measure::{Figures, Table},
     mix::{Kind, Mix, Rates},
     size::Size,
@@ -103,7 +103,7 @@ impl Results {
     }
 
     /// Returns the tables for docs/benchmarks.md.
-    pub fn markdown(&self) -> Outcome<String> {
+    pub fn markdown(&self) -> BenchResult<String> {
         let mut text = format!("{}; {} players.\n", self.machine, number(self.players as f64));
         for cell in Cell::value_variants().iter().copied() {
             self.cell(&mut text, cell)?;
@@ -115,7 +115,7 @@ impl Results {
         Ok(text)
     }
 
-    fn cell(&self, text: &mut String, cell: Cell) -> Outcome<()> {
+    fn cell(&self, text: &mut String, cell: Cell) -> BenchResult<()> {
         let records: Vec<_> = self.cells.iter().filter(|record| record.cell == cell).collect();
         if records.is_empty() {
             return Ok(());
@@ -164,7 +164,7 @@ impl Results {
         Ok(())
     }
 
-    fn growth(&self, text: &mut String) -> Outcome<()> {
+    fn growth(&self, text: &mut String) -> BenchResult<()> {
         let mut sizes: Vec<_> = self.growth.iter().map(|growth| growth.players).collect();
         sizes.dedup();
         if sizes.is_empty() {
@@ -188,7 +188,7 @@ impl Results {
         Ok(())
     }
 
-    fn mixes(&self, text: &mut String) -> Outcome<()> {
+    fn mixes(&self, text: &mut String) -> BenchResult<()> {
         if self.mixes.is_empty() {
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Results {
         Ok(())
     }
 
-    fn staleness(&self, text: &mut String) -> Outcome<()> {
+    fn staleness(&self, text: &mut String) -> BenchResult<()> {
         if self.mixes.is_empty() {
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl Results {
         Ok(())
     }
 
-    fn sizes(&self, text: &mut String) -> Outcome<()> {
+    fn sizes(&self, text: &mut String) -> BenchResult<()> {
         writeln!(text, "\n**Bytes per player**, after loading\n")?;
         writeln!(
             text,

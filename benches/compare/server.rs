@@ -13,7 +13,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    peers::{Answer, Event, Peer, Row, buckets::Buckets, plain::Plain, redis::RedisClient, sorted_sets::SortedSets},
+    peers::{
+        Event, Peer, PeerResult, Row, buckets::Buckets, plain::Plain, redis::RedisClient, sorted_sets::SortedSets,
+    },
     system::System,
 };
 
@@ -41,7 +43,7 @@ pub struct Serving {
 
 impl Serving {
     /// Serves if this process was started as a server. Returns whether it was.
-    pub async fn run(&self) -> Answer<bool> {
+    pub async fn run(&self) -> PeerResult<bool> {
         let Some(system) = self.serve else { return Ok(false) };
         let served = match system {
             System::Constant => {
@@ -68,13 +70,13 @@ impl Serving {
         Ok(true)
     }
 
-    async fn sorted_sets(&self, client: RedisClient, lanes: Option<usize>) -> Answer<SortedSets> {
+    async fn sorted_sets(&self, client: RedisClient, lanes: Option<usize>) -> PeerResult<SortedSets> {
         SortedSets::new(&self.database_url, &self.redis_url, client, lanes).await
     }
 }
 
 /// Serves a peer until this process ends.
-async fn peer<P: Peer>(peer: P) -> Answer<()> {
+async fn peer<P: Peer>(peer: P) -> PeerResult<()> {
     let peer = Data::new(peer);
     listen(move |config| {
         config
@@ -87,7 +89,7 @@ async fn peer<P: Peer>(peer: P) -> Answer<()> {
 }
 
 /// Starts a server like that of `centile serve`, and prints its address in the same way.
-async fn listen(configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> Answer<()> {
+async fn listen(configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> PeerResult<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let server = HttpServer::new(move || App::new().configure(configure.clone()))

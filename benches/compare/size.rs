@@ -6,7 +6,7 @@ use deadpool_redis::redis::{Client, cmd};
 use serde::Serialize;
 
 use crate::{
-    common::{Bench, Outcome},
+    common::{Bench, BenchResult},
     system::{Site, System},
 };
 
@@ -23,7 +23,7 @@ pub struct Size {
 
 impl Size {
     /// Measures the current size of a store.
-    pub async fn of(bench: &Bench, site: &Site) -> Outcome<Self> {
+    pub async fn of(bench: &Bench, site: &Site) -> BenchResult<Self> {
         let sql = format!("SELECT pg_database_size('{}')", site.database);
         let postgres: f64 = bench.psql(&sql)?.parse()?;
         let buffers = buffered_bytes(bench, &site.database)?;
@@ -40,7 +40,7 @@ impl Size {
 }
 
 /// Returns the bytes of a database in shared buffers.
-fn buffered_bytes(bench: &Bench, database: &str) -> Outcome<Option<f64>> {
+fn buffered_bytes(bench: &Bench, database: &str) -> BenchResult<Option<f64>> {
     if bench.psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'")? == "0" {
         return Ok(None);
     }
@@ -53,7 +53,7 @@ fn buffered_bytes(bench: &Bench, database: &str) -> Outcome<Option<f64>> {
 }
 
 /// Returns a line of Redis's INFO.
-pub async fn redis_says(url: &str, section: &str, name: &str) -> Outcome<String> {
+pub async fn redis_says(url: &str, section: &str, name: &str) -> BenchResult<String> {
     let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
     let said: String = cmd("INFO").arg(section).query_async(&mut connection).await?;
     let found = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -62,7 +62,7 @@ pub async fn redis_says(url: &str, section: &str, name: &str) -> Outcome<String>
 
 /// Returns the size of the append-only file, since Redis 7 a folder of files that Redis may remove
 /// meanwhile.
-fn append_only_bytes(dir: &Path) -> Outcome<u64> {
+fn append_only_bytes(dir: &Path) -> BenchResult<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::{
     check::{self, Player},
-    common::{Bench, Outcome},
+    common::{Bench, BenchResult},
     system::{BOARD, Site, System},
 };
 
@@ -47,7 +47,13 @@ pub fn is_watched(player: u64) -> bool {
 }
 
 /// Checks for a while during the load.
-pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, time: Duration) -> Outcome<Staleness> {
+pub async fn watch(
+    bench: &Bench,
+    site: &Site,
+    system: System,
+    address: &str,
+    time: Duration,
+) -> BenchResult<Staleness> {
     let url = bench.servers.postgres.url(&site.database);
     // Separate connections: a cancelled statement keeps its connection busy for a while.
     let (mut witnessing, mut probing) = (PgConnection::connect(&url).await?, PgConnection::connect(&url).await?);
@@ -81,7 +87,7 @@ async fn witness(
     system: System,
     address: &str,
     player: &str,
-) -> Outcome<Option<(i64, u64)>> {
+) -> BenchResult<Option<(i64, u64)>> {
     let score: i64 =
         sqlx::query_scalar(AssertSqlSafe(system.score_of())).bind(player).fetch_one(&mut *connection).await?;
     let (best, _) = places(connection, system, score).await?;
@@ -93,7 +99,7 @@ async fn witness(
 }
 
 /// Returns the rank of a score, and the last position with this score.
-async fn places(connection: &mut PgConnection, system: System, score: i64) -> Outcome<(i64, i64)> {
+async fn places(connection: &mut PgConnection, system: System, score: i64) -> BenchResult<(i64, i64)> {
     let sql = format!(
         "SELECT count(*) FILTER (WHERE s.score > $1) + 1, count(*) FROM ({}) s WHERE s.score >= $1",
         system.scores()
@@ -108,7 +114,7 @@ async fn probe(
     system: System,
     address: &str,
     player: &str,
-) -> Outcome<f64> {
+) -> BenchResult<f64> {
     let score_of = || sqlx::query_scalar::<_, i64>(AssertSqlSafe(system.score_of())).bind(player);
     let expected = score_of().fetch_one(&mut *connection).await? + 1;
     let body = format!(r#"{{"user_id":"{player}","points":1}}"#);

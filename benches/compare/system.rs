@@ -11,7 +11,7 @@ use centile::dev::local::LocalRedis;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::common::{Bench, CENTILE, Outcome, Serve};
+use crate::common::{Bench, BenchResult, CENTILE, Serve};
 
 pub const BOARD: &str = "bench";
 
@@ -144,7 +144,7 @@ pub struct Options {
 
 impl Site {
     /// Starts the server of a system on this store.
-    pub fn serve(&self, bench: &Bench, system: System, options: &Options) -> Outcome<Serve> {
+    pub fn serve(&self, bench: &Bench, system: System, options: &Options) -> BenchResult<Serve> {
         let mut command = if system == System::Centile {
             let mut command = Command::new(CENTILE);
             command.args(["serve", "--listen", "127.0.0.1:0", "--address-rate", "0", "--key-rate", "0"]);
@@ -163,19 +163,19 @@ impl Site {
 }
 
 /// Starts a server that logs to a file.
-fn start(command: &mut Command, options: &Options) -> Outcome<Serve> {
+fn start(command: &mut Command, options: &Options) -> BenchResult<Serve> {
     let log = File::create(&options.log)?;
     Serve::spawn(command.stderr(log))
         .map_err(|error| format!("{error}: {}", fs::read_to_string(&options.log).unwrap_or_default()).into())
 }
 
 /// Starts the server of the constant response, which needs no store.
-pub fn serve_constant(options: &Options) -> Outcome<Serve> {
+pub fn serve_constant(options: &Options) -> BenchResult<Serve> {
     start(&mut alternative(System::Constant, options)?, options)
 }
 
 /// Returns a command that runs this program as the server of an alternative.
-fn alternative(system: System, options: &Options) -> Outcome<Command> {
+fn alternative(system: System, options: &Options) -> BenchResult<Command> {
     let mut command = Command::new(env::current_exe()?);
     let name = system.to_possible_value().ok_or("a system has no name")?;
     command.args(["--serve", name.get_name()]);

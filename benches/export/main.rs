@@ -18,24 +18,24 @@ use tokio::time::sleep_until;
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Bench, Outcome, Serve};
+use common::{Bench, BenchResult, Serve};
 
 const BOARD: &str = "file";
 /// Maximum growth of the service's memory, in MB.
 const MOST_MB: f64 = 20.0;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let (players, slow) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_SECONDS", 100)?);
     Bench::run_as_recommended(async |bench, _| measure(bench, players, Duration::from_secs(slow)).await).await
 }
 
-fn number<T: FromStr<Err: Display>>(name: &str, default: T) -> Outcome<T> {
+fn number<T: FromStr<Err: Display>>(name: &str, default: T) -> BenchResult<T> {
     let text = env::var(name).unwrap_or_default();
     if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
 }
 
-async fn measure(bench: &Bench, players: u32, slow: Duration) -> Outcome<()> {
+async fn measure(bench: &Bench, players: u32, slow: Duration) -> BenchResult<()> {
     common::fill(bench, BOARD, players)?;
     // A slow reader drains its socket buffer in jumps of up to a sixteenth of 32 MiB, so the client
     // timeout of 10 s would be too short.
@@ -77,7 +77,7 @@ struct Size {
 }
 
 /// Reads a response to its end, at a limited rate in bytes per second.
-async fn read(serve: &Serve, path: &str, pace: Option<f64>) -> Outcome<Size> {
+async fn read(serve: &Serve, path: &str, pace: Option<f64>) -> BenchResult<Size> {
     let mut answer = reqwest::get(format!("{}{path}", serve.address)).await?.error_for_status()?;
     let (begin, mut size) = (tokio::time::Instant::now(), Size { bytes: 0, lines: 0 });
     while let Some(piece) = answer.chunk().await? {
@@ -98,7 +98,7 @@ fn report<const N: usize>(
     begin: Instant,
     files: [(u32, u64, Size); N],
     before: f64,
-) -> Outcome<()> {
+) -> BenchResult<()> {
     let (seconds, mut rows, mut bytes) = (begin.elapsed().as_secs_f64(), 0, 0);
     for (players, head, size) in files {
         if size.lines != u64::from(players) + head {

@@ -16,7 +16,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 mod common;
 
 use common::{
-    Bench, Outcome, Serve, fill_ledger,
+    Bench, BenchResult, Serve, fill_ledger,
     load::{self, Load},
     median, read, wrk,
 };
@@ -59,12 +59,12 @@ struct Board {
 }
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let arguments = Arguments::parse();
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, &arguments).await).await
 }
 
-async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()> {
+async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> BenchResult<()> {
     println!("{}; seed {SEED}\n", bench.machine()?);
     let mut boards = [("few", arguments.few), ("many", arguments.many)].map(|(name, players)| Board {
         name,
@@ -136,7 +136,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
 }
 
 /// Fills a board with one event per player, or several for random players.
-fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Outcome<()> {
+fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> BenchResult<()> {
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(SEED);
     let mut out = BufWriter::new(File::create(&file)?);

@@ -10,7 +10,7 @@ use std::{fs, path::Path, thread};
 mod common;
 
 use common::{
-    Bench, Outcome, Serve, median, number_of,
+    Bench, BenchResult, Serve, median, number_of,
     wrk::{self, Answers, Run},
 };
 
@@ -20,12 +20,12 @@ const CONNECTIONS: u32 = 32;
 const SECONDS: u32 = 10;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let (players, rounds) = (number_of("BENCH_PLAYERS", 1_000_000)?, number_of("BENCH_ROUNDS", 5)?);
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, rounds)).await
 }
 
-fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
+fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> BenchResult<()> {
     common::fill(bench, BOARD, players)?;
     println!("{}\n{players} players\n", bench.machine()?);
     let flags = ["--no-maintenance", "--index-boards", BOARD];
@@ -64,7 +64,7 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> 
 }
 
 /// Runs two load generators at once, each with its target.
-fn load(dir: &Path, targets: [&str; 2], round: u32, key: &str, request: &str) -> Outcome<[Answers; 2]> {
+fn load(dir: &Path, targets: [&str; 2], round: u32, key: &str, request: &str) -> BenchResult<[Answers; 2]> {
     let run = |n: u32, address: &str| -> Result<Answers, String> {
         let dir = dir.join(format!("wrk-{n}"));
         fs::create_dir_all(&dir).map_err(|error| error.to_string())?;

@@ -10,7 +10,7 @@ use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{common::Outcome, spread::Spread};
+use crate::{common::BenchResult, spread::Spread};
 
 /// Events per request.
 const EVENTS: usize = 1_000;
@@ -35,7 +35,13 @@ impl Sender {
 
     /// Sends the scores of new players `first` to `last`. Returns the accepted scores and the
     /// duration.
-    pub async fn arrive(&self, spread: Spread, first: u64, last: u64, random: &mut StdRng) -> Outcome<(u64, Duration)> {
+    pub async fn arrive(
+        &self,
+        spread: Spread,
+        first: u64,
+        last: u64,
+        random: &mut StdRng,
+    ) -> BenchResult<(u64, Duration)> {
         let began = Instant::now();
         let (requests, waiting) = mpsc::channel::<Vec<Value>>(CALLERS);
         let waiting = Arc::new(tokio::sync::Mutex::new(waiting));

@@ -18,7 +18,7 @@ mod sample;
 mod spread;
 
 use common::{
-    Bench, Outcome, Serve, median, percentile,
+    Bench, BenchResult, Serve, median, percentile,
     read::{self, Times},
 };
 use grow::Sender;
@@ -54,7 +54,7 @@ struct Arguments {
 }
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let arguments = Arguments::parse();
     let spreads = if arguments.only.is_empty() { Spread::value_variants().to_vec() } else { arguments.only };
     report::head(arguments.players, SEED);
@@ -77,7 +77,7 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
+async fn grow(bench: &Bench, spread: Spread, players: u64) -> BenchResult<Grown> {
     let board = "grown";
     bench.psql(sample::NOTE_HOLDS)?;
     let [mode, order, ties] = spread.rules();
@@ -179,7 +179,7 @@ fn time_commits(bench: &Bench) -> Commits {
 type CommitTimes = Vec<(DateTime<Utc>, f64)>;
 type Commits = (tokio_util::sync::CancellationToken, JoinHandle<sqlx::Result<CommitTimes>>);
 
-async fn stop((stop, task): Commits) -> Outcome<CommitTimes> {
+async fn stop((stop, task): Commits) -> BenchResult<CommitTimes> {
     stop.cancel();
     Ok(task.await??)
 }

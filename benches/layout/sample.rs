@@ -4,7 +4,7 @@
 use sqlx::PgConnection;
 
 use crate::common::{
-    Bench, Outcome,
+    Bench, BenchResult,
     read::{Ranking, ranking},
 };
 
@@ -60,7 +60,7 @@ impl Largest {
 }
 
 /// The largest bucket of the board's ranking.
-pub async fn largest(connection: &mut PgConnection, board: &str) -> Outcome<Largest> {
+pub async fn largest(connection: &mut PgConnection, board: &str) -> BenchResult<Largest> {
     let ranking = ranking(connection, board).await?;
     let (shares, has_empty) = sqlx::query_as(
         "SELECT (max(players) / greatest(sum(players) / 100, 1000))::float8, bool_or(players = 0)
@@ -84,7 +84,7 @@ pub struct Counted {
 }
 
 /// Returns the rows counted for the ranks of a few thousand of `players` players.
-pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: u64) -> Outcome<Counted> {
+pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: u64) -> BenchResult<Counted> {
     let (mean, most, nearest) = sqlx::query_as(
         "WITH found AS MATERIALIZED (
             SELECT l.rank_key, a.place, a.counted, a.from_below, b.ties = 'shared' AND NOT a.has_all_equals AS has_equals_beside,
@@ -115,7 +115,7 @@ pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: 
 
 /// Returns faults of the board's ranking: rows that do not agree with counts, rows outside the
 /// bounds of their buckets, and entries that differ from the ledger.
-pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
+pub fn verify(bench: &Bench, ranking: &Ranking) -> BenchResult<Vec<String>> {
     let (id, period) = (ranking.id, ranking.period);
     let text = bench.psql(&format!(
         "SET work_mem = '256MB';

@@ -12,7 +12,7 @@ mod common;
 
 use centile::dev::local::LocalPostgres;
 use common::{
-    Bench, Outcome, Serve, median, number_of,
+    Bench, BenchResult, Serve, median, number_of,
     processor::server_seconds,
     wrk::{self, Run},
 };
@@ -22,12 +22,12 @@ const CONNECTIONS: u32 = 16;
 const SECONDS: u32 = 10;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let (players, rounds) = (number_of("BENCH_PLAYERS", 200_000)?, number_of("BENCH_ROUNDS", 5)?);
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, rounds)).await
 }
 
-fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
+fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> BenchResult<()> {
     common::fill(bench, BOARD, players)?;
     let primary = &bench.servers.postgres;
     let replica = LocalPostgres::start_replica(&dir.join("replica"), Bench::ephemeral(), primary)?;

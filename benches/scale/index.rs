@@ -12,7 +12,7 @@ use centile::timed::{Index, IndexLoad, Key};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
-use crate::{Outcome, players::Players};
+use crate::{BenchResult, players::Players};
 
 const SEED: u64 = 1;
 /// Operations of each kind.
@@ -62,7 +62,7 @@ pub struct Measured {
 }
 
 /// Returns a value of /proc/self/status or /proc/meminfo, in bytes.
-pub fn memory(file: &str, name: &str) -> Outcome<f64> {
+pub fn memory(file: &str, name: &str) -> BenchResult<f64> {
     let text = fs::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let kib: f64 = line.ok_or_else(|| format!("{file} has no {name}"))?.trim().trim_end_matches(" kB").parse()?;
@@ -70,7 +70,7 @@ pub fn memory(file: &str, name: &str) -> Outcome<f64> {
 }
 
 /// Loads an index and times its operations. Runs alone in its process.
-pub fn measure(count: u32) -> Outcome<Measured> {
+pub fn measure(count: u32) -> BenchResult<Measured> {
     let players = Players::new(count);
     let mut random = StdRng::seed_from_u64(SEED);
     // All buffers are in use before the memory is read.
@@ -158,13 +158,13 @@ fn neighbours(index: &Index, user_id: u32) -> Option<(u64, Vec<Key>)> {
 }
 
 /// Returns the processor time of this process, in nanoseconds.
-fn processor_nanos() -> Outcome<f64> {
+fn processor_nanos() -> BenchResult<f64> {
     let text = fs::read_to_string("/proc/self/schedstat")?;
     Ok(text.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
 /// Times each of the operations.
-fn time(nanos: &mut [u32], mut operation: impl FnMut(usize)) -> Outcome<Times> {
+fn time(nanos: &mut [u32], mut operation: impl FnMut(usize)) -> BenchResult<Times> {
     let processor = processor_nanos()?;
     let mut before = Instant::now();
     for (n, slot) in nanos.iter_mut().enumerate() {
@@ -180,7 +180,7 @@ fn time(nanos: &mut [u32], mut operation: impl FnMut(usize)) -> Outcome<Times> {
 }
 
 /// Compares ranks with the formula that made the players.
-fn check_loaded(index: &Index, players: &Players, places: &[u32]) -> Outcome<()> {
+fn check_loaded(index: &Index, players: &Players, places: &[u32]) -> BenchResult<()> {
     for place in places.iter().take(SAMPLES / 10) {
         let (key, position) = (players.key(*place), u64::from(*place) + 1);
         let (better, no_worse) = players.better_and_no_worse(*place);
@@ -193,7 +193,7 @@ fn check_loaded(index: &Index, players: &Players, places: &[u32]) -> Outcome<()>
 }
 
 /// Reads all keys and compares their order and number.
-fn check_order(index: &Index, count: u32) -> Outcome<()> {
+fn check_order(index: &Index, count: u32) -> BenchResult<()> {
     let (mut position, mut last) = (0, None);
     loop {
         let page = index.page(position + 1, 100_000);
@@ -222,7 +222,7 @@ fn order(key: &Key) -> (Reverse<i64>, Reverse<i64>, u32) {
 }
 
 /// Compares an index with a sorted list of the same players after many changes.
-pub fn check() -> Outcome<()> {
+pub fn check() -> BenchResult<()> {
     const PLAYERS: u32 = 100_000;
     let (players, mut random) = (Players::new(PLAYERS), StdRng::seed_from_u64(SEED));
     let mut load = IndexLoad::new(usize::try_from(PLAYERS)?);

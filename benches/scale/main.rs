@@ -28,7 +28,7 @@ use index::{Measured, Times, memory};
 use simulation::{LANES, Setting, Simulated};
 use text::{grouped, short};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type BenchResult<T> = Result<T, Box<dyn Error>>;
 
 const SIZES: [u32; 5] = [1_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000];
 /// Bytes per player, and in all, that must be available to measure a size. An instance reserves as
@@ -60,7 +60,7 @@ struct Arguments {
     bench: bool,
 }
 
-fn main() -> Outcome<()> {
+fn main() -> BenchResult<()> {
     let arguments = Arguments::parse();
     if let Some(players) = arguments.only {
         println!("{}", serde_json::to_string(&index::measure(players)?)?);
@@ -81,7 +81,7 @@ fn main() -> Outcome<()> {
 }
 
 /// Describes date and machine in a line.
-fn machine() -> Outcome<String> {
+fn machine() -> BenchResult<String> {
     let processor = fs::read_to_string("/proc/cpuinfo")?;
     let name = processor.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
     Ok(format!(
@@ -94,7 +94,7 @@ fn machine() -> Outcome<String> {
 }
 
 /// Measures all sizes that fit into the memory, each in its own process.
-fn measure(largest: u32) -> Outcome<Vec<Measured>> {
+fn measure(largest: u32) -> BenchResult<Vec<Measured>> {
     let mut sizes: Vec<u32> = SIZES.into_iter().filter(|size| *size < largest).collect();
     sizes.push(largest);
     let mut measured = Vec::new();
@@ -215,7 +215,7 @@ fn report(measured: &[Measured], lines: &Lines, largest: f64) {
 }
 
 /// Prints simulations of one primary, and of several nodes.
-fn simulate() -> Outcome<()> {
+fn simulate() -> BenchResult<()> {
     simulation::check()?;
     println!("\nSimulated scores into a board of {} players, on one primary:\n", short(SIMULATED_PLAYERS));
     header();
@@ -249,7 +249,7 @@ fn setting(rate: f64, nodes: usize, cores: usize) -> Setting {
 }
 
 /// Simulates a setting and prints the result.
-fn row(setting: &Setting) -> Outcome<()> {
+fn row(setting: &Setting) -> BenchResult<()> {
     let simulated = simulation::simulate(setting);
     simulation::check_load(setting, &simulated)?;
     let Setting { rate, lanes, nodes, cores, .. } = *setting;
@@ -268,7 +268,7 @@ fn row(setting: &Setting) -> Outcome<()> {
 }
 
 /// Fails if the largest measured size misses a mark.
-fn marks(measured: &[Measured]) -> Outcome<()> {
+fn marks(measured: &[Measured]) -> BenchResult<()> {
     let Some(last) = measured.last() else { return Err("nothing was measured".into()) };
     let bytes = last.bytes.max(last.resident).max(last.bytes_after);
     let time = last.rank.p50.max(last.position.p50);

@@ -1,7 +1,7 @@
 //! Computes memory, disk, network and machines for boards of any size from measured figures.
 
 use crate::{
-    Outcome,
+    BenchResult,
     fit::Line,
     simulation::{self, Setting, WAL_PER_SECOND},
     text::{grouped, short},
@@ -95,7 +95,7 @@ pub fn wal_per_score(players: f64, rate: f64) -> f64 {
 }
 
 /// Returns nodes that take twice the rate, and the 99th percentile of its commits in milliseconds.
-fn nodes(players: f64, rate: f64) -> Outcome<(f64, Machine, f64)> {
+fn nodes(players: f64, rate: f64) -> BenchResult<(f64, Machine, f64)> {
     let (rate, wal) = (rate / BUSY, wal_per_score(players, rate));
     let memory_gb = 2.0 * players * PERIODS * ENTRY / GB;
     let shares = [memory_gb / 1_024.0, rate * wal / WAL_PER_SECOND];
@@ -115,7 +115,7 @@ fn nodes(players: f64, rate: f64) -> Outcome<(f64, Machine, f64)> {
 
 /// Prints all tables. `index_mb`: megabytes, and `change_ns`: mean time of a change, both by millions
 /// of players.
-pub fn print(index_mb: &Line, change_ns: &Line) -> Outcome<()> {
+pub fn print(index_mb: &Line, change_ns: &Line) -> BenchResult<()> {
     println!("\nMemory and disk, GB, with {PERIODS:.0} open periods:\n");
     println!("| players | rank indexes | names | `--index-memory` | `shared_buffers` | users, entries, bucket rows |");
     println!("| --- | --- | --- | --- | --- | --- |");

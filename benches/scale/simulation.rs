@@ -15,7 +15,7 @@ use std::{
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
-use crate::Outcome;
+use crate::BenchResult;
 
 /// Scores of a batch, and PostgreSQL's processor time per score in microseconds. Scores enter four
 /// rankings. From docs/benchmarks/2026-11-24-writes.md: the upper bounds for one caller, for 256
@@ -233,7 +233,7 @@ pub fn simulate(setting: &Setting) -> Simulated {
 }
 
 /// Compares a simulation with the processor time by the formula: rate × (b + a / batch) / cores.
-pub fn check_load(setting: &Setting, simulated: &Simulated) -> Outcome<()> {
+pub fn check_load(setting: &Setting, simulated: &Simulated) -> BenchResult<()> {
     let cost = |scores: f64| {
         let [first, second, third] = BATCH_COSTS;
         let (low, high) = if scores < second.0 { (first, second) } else { (second, third) };
@@ -247,7 +247,7 @@ pub fn check_load(setting: &Setting, simulated: &Simulated) -> Outcome<()> {
 }
 
 /// Compares simulations with results that can be computed.
-pub fn check() -> Outcome<()> {
+pub fn check() -> BenchResult<()> {
     let setting = Setting { rate: 20.0, lanes: 1, nodes: 1, cores: 1, wal: 0.0, commit: COMMIT };
     let full = batch_cost(LARGEST_BATCH);
     // Scores that meet no others.
@@ -266,7 +266,7 @@ pub fn check() -> Outcome<()> {
     within("scores of a disk", disk.committed, WAL_PER_SECOND / 10_000.0, 0.02)
 }
 
-fn within(what: &str, found: f64, expected: f64, tolerance: f64) -> Outcome<()> {
+fn within(what: &str, found: f64, expected: f64, tolerance: f64) -> BenchResult<()> {
     if (found - expected).abs() <= expected * tolerance {
         Ok(())
     } else {

@@ -22,7 +22,7 @@ use serde_json::json;
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Bench, Outcome, RECOMMENDED, Serve, median};
+use common::{Bench, BenchResult, RECOMMENDED, Serve, median};
 
 const BOARD: &str = "live";
 /// Concurrent requests, and events per request.
@@ -95,8 +95,8 @@ struct Run {
 }
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
+async fn main() -> BenchResult<()> {
+    let number = |name: &str, default: u32| -> BenchResult<u32> {
         let text = env::var(name).unwrap_or_default();
         if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
     };
@@ -158,7 +158,7 @@ async fn measure(
     key: &str,
     players: u32,
     stretch: Duration,
-) -> Outcome<Run> {
+) -> BenchResult<Run> {
     let mut options = PostgresOptions::durable();
     options.shared_buffers_mb = if variant.has_quarter { quarter } else { 128 };
     // Without these, private servers compress WAL, and take huge pages if there are enough.
@@ -180,7 +180,7 @@ async fn measure(
     .await
 }
 
-async fn load(bench: &Bench, key: &str, players: u32, stretch: Duration) -> Outcome<Run> {
+async fn load(bench: &Bench, key: &str, players: u32, stretch: Duration) -> BenchResult<Run> {
     let serve = Serve::start(bench, &[])?;
     let (accepted, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let client = reqwest::Client::new();

@@ -17,7 +17,7 @@ use std::{
 mod common;
 
 use common::{
-    Bench, Outcome, Serve,
+    Bench, BenchResult, Serve,
     load::{self, Latency, Load},
 };
 
@@ -28,8 +28,8 @@ const PARTS: u32 = 4;
 const WARM_UP: Duration = Duration::from_secs(20);
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
+async fn main() -> BenchResult<()> {
+    let number = |name: &str, default: u32| -> BenchResult<u32> {
         let text = env::var(name).unwrap_or_default();
         if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
     };
@@ -41,7 +41,7 @@ async fn main() -> Outcome<()> {
     .await
 }
 
-async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks): (u32, u32)) -> Outcome<()> {
+async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks): (u32, u32)) -> BenchResult<()> {
     common::fill(bench, BOARD, players)?;
     let serve = Serve::start(bench, &[])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
@@ -107,7 +107,7 @@ async fn stretches(writes: &Load, reads: &Load, what: &str, stretch: Duration) -
 struct Snapshot(Child);
 
 impl Snapshot {
-    fn take(bench: &Bench) -> Outcome<Self> {
+    fn take(bench: &Bench) -> BenchResult<Self> {
         let mut psql = Command::new(bench.servers.postgres.program("psql"))
             .arg(bench.servers.database_url())
             .args(["-X", "-q"])

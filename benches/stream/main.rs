@@ -18,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 mod common;
 
 use common::{
-    Bench, Outcome, Serve, median, number_of,
+    Bench, BenchResult, Serve, median, number_of,
     processor::{process_seconds, server_seconds},
 };
 
@@ -27,12 +27,12 @@ const PLAYERS: u32 = 100_000;
 const BULK: u32 = 500;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
+async fn main() -> BenchResult<()> {
     let (seconds, rate) = (number_of("BENCH_SECONDS", 60)?, number_of("BENCH_RATE", 5_000)?);
     Bench::run_as_recommended(async |bench, _| measure(bench, seconds, rate).await).await
 }
 
-async fn measure(bench: &Bench, seconds: u32, rate: u32) -> Outcome<()> {
+async fn measure(bench: &Bench, seconds: u32, rate: u32) -> BenchResult<()> {
     common::fill(bench, BOARD, PLAYERS)?;
     println!("{}\n", bench.machine()?);
     let serve = Serve::start(bench, &["--no-maintenance"])?;
@@ -78,14 +78,14 @@ async fn run(
     mut copy: Option<&mut Copy>,
     mut redis: MultiplexedConnection,
     (seconds, rate): (u32, u32),
-) -> Outcome<String> {
+) -> BenchResult<String> {
     let client = reqwest::Client::new();
     let url = format!("{}/v1/boards/{BOARD}/scores/batch", serve.address);
     let mut random = StdRng::seed_from_u64(1);
     let mut ticks = interval(Duration::from_secs(1) * BULK / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let first = added(&mut redis).await?;
-    let spent = |copy: Option<&mut Copy>| -> Outcome<(f64, f64)> {
+    let spent = |copy: Option<&mut Copy>| -> BenchResult<(f64, f64)> {
         let copied = copy.map_or(Ok(0.0), |copy| process_seconds(copy.0.id()))?;
         Ok((server_seconds(&bench.servers.postgres)?, copied))
     };
@@ -121,7 +121,7 @@ async fn run(
 }
 
 /// Returns the number of entries that were ever added to the copy.
-async fn added(redis: &mut MultiplexedConnection) -> Outcome<u64> {
+async fn added(redis: &mut MultiplexedConnection) -> BenchResult<u64> {
     let mut command = cmd("XINFO");
     command.arg("STREAM").arg("copy");
     let info: Result<std::collections::BTreeMap<String, deadpool_redis::redis::Value>, _> =

@@ -16,7 +16,7 @@ use std::{
 mod common;
 
 use common::{
-    Bench, Outcome, Serve,
+    Bench, BenchResult, Serve,
     load::{self, Latency, Load},
     median, ranking_reads,
     wrk::{self, Run},
@@ -33,8 +33,8 @@ const QUIET: Duration = Duration::from_secs(30);
 const LOCK_WAIT_MS: u32 = 100;
 
 #[tokio::main]
-async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
+async fn main() -> BenchResult<()> {
+    let number = |name: &str, default: u32| -> BenchResult<u32> {
         let text = env::var(name).unwrap_or_default();
         if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
     };
@@ -44,7 +44,7 @@ async fn main() -> Outcome<()> {
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, events, rounds).await).await
 }
 
-async fn measure(bench: &Bench, dir: &Path, players: u32, events: u32, rounds: u32) -> Outcome<()> {
+async fn measure(bench: &Bench, dir: &Path, players: u32, events: u32, rounds: u32) -> BenchResult<()> {
     common::fill(bench, BOARD, players)?;
     // More events of the same players, spread over the days before.
     bench.psql(&format!(
@@ -75,7 +75,7 @@ async fn measure(bench: &Bench, dir: &Path, players: u32, events: u32, rounds: u
 }
 
 /// Times the preparation of the next window alone and during writes. The current one is open.
-async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
+async fn preparation(bench: &Bench, players: u32, rounds: u32) -> BenchResult<()> {
     add_windows(bench)?;
     println!("| round | bare aggregate (s) | window (s) | ratio |\n| --- | --- | --- | --- |");
     let mut ratios = Vec::new();
@@ -150,24 +150,24 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
 }
 
 /// Returns the number of waits for locks that PostgreSQL has logged.
-fn lock_waits_logged(bench: &Bench) -> Outcome<usize> {
+fn lock_waits_logged(bench: &Bench) -> BenchResult<usize> {
     let log = fs::read_to_string(bench.servers.postgres.log())?;
     Ok(log.lines().filter(|line| line.contains("still waiting for")).count())
 }
 
 /// Returns the number of full-page images in the WAL. Many follow each checkpoint.
-fn full_page_images(bench: &Bench) -> Outcome<u64> {
+fn full_page_images(bench: &Bench) -> BenchResult<u64> {
     Ok(bench.psql("SELECT wal_fpi FROM pg_stat_wal")?.parse()?)
 }
 
 /// Adds the current and the next window to the board.
-fn add_windows(bench: &Bench) -> Outcome<()> {
+fn add_windows(bench: &Bench) -> BenchResult<()> {
     bench.centile(&["board", "change", BOARD, "--rolling", "7d", "--by", "bench"])?;
     prepare(bench, 2).map(drop)
 }
 
 /// Prepares windows, and returns the seconds that the last one took.
-fn prepare(bench: &Bench, windows: usize) -> Outcome<f64> {
+fn prepare(bench: &Bench, windows: usize) -> BenchResult<f64> {
     let said = bench.centile(&["close", "--due"])?;
     let seconds = said.lines().filter_map(|line| line.strip_suffix(" s")?.rsplit_once(", ")?.1.parse().ok());
     let seconds: Vec<f64> = seconds.collect();
@@ -178,7 +178,7 @@ fn prepare(bench: &Bench, windows: usize) -> Outcome<f64> {
 }
 
 /// Removes the next window and its rows.
-fn remove_next(bench: &Bench) -> Outcome<()> {
+fn remove_next(bench: &Bench) -> BenchResult<()> {
     bench.psql(
         "BEGIN;
          SELECT centile_store.lock_structure(id, true) FROM centile_store.boards;
@@ -193,7 +193,7 @@ fn remove_next(bench: &Bench) -> Outcome<()> {
 }
 
 /// Removes the windows and their rows.
-fn remove(bench: &Bench) -> Outcome<()> {
+fn remove(bench: &Bench) -> BenchResult<()> {
     bench.centile(&["board", "change", BOARD, "--rolling", "none", "--by", "bench"])?;
     bench.centile(&["close", "--due"])?;
     bench.centile(&["maintain"])?;
@@ -201,7 +201,7 @@ fn remove(bench: &Bench) -> Outcome<()> {
 }
 
 /// Shifts the bounds of the next window, so that scores do not enter it, or back.
-fn shift_next(bench: &Bench, by: &str) -> Outcome<()> {
+fn shift_next(bench: &Bench, by: &str) -> BenchResult<()> {
     bench
         .psql(&format!(
             "UPDATE centile_store.periods SET starts_at = starts_at + interval '{by}', ends_at = ends_at + interval '{by}'
@@ -212,7 +212,7 @@ fn shift_next(bench: &Bench, by: &str) -> Outcome<()> {
 
 /// Compares the throughput of scores without a window, with the current one, and with the next one
 /// too.
-fn cost(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
+fn cost(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> BenchResult<()> {
     println!("| round | windows | scores/s | p50 (ms) | p99 (ms) |\n| --- | --- | --- | --- | --- |");
     let serve = Serve::start(bench, &["--no-maintenance"])?;
     let key = bench.centile(&["key", "create", "--name", "cost", "--role", "server", "--all-boards"])?;

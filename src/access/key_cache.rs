@@ -42,7 +42,7 @@ impl CachedKey {
     }
 
     /// Records the use of the key. Call it for authenticated requests only.
-    pub(crate) async fn note_use(&self, admin: &Administrator) {
+    pub(crate) async fn record_use(&self, admin: &Administrator) {
         if self.is_use_recorded.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -57,7 +57,7 @@ impl CachedKey {
 /// Authenticates the key in an `Authorization` header.
 ///
 /// Returns [`Error::Unauthorized`] without a valid key. The caller must also record the use
-/// ([`CachedKey::note_use`]).
+/// ([`CachedKey::record_use`]).
 pub(crate) async fn find(keys: &ApiKeys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
     let text = authorization.ok_or_else(missing)?;
     let text = bearer(text)
@@ -74,21 +74,21 @@ pub(crate) fn missing() -> Error {
 
 /// Result of a look-up in the cache alone.
 #[derive(Debug)]
-pub(crate) enum Known {
-    Works(Arc<CachedKey>),
+pub(crate) enum CachedLookup {
+    Valid(Arc<CachedKey>),
     /// The key is missing or invalid.
     Invalid,
     /// The key is not cached.
-    Unknown,
+    NotCached,
 }
 
 /// Looks up the key of an `Authorization` header in the cache, without asking PostgreSQL.
-pub(crate) fn known(keys: &ApiKeys, authorization: Option<&str>) -> Known {
-    let Some((id, secret)) = authorization.and_then(bearer).and_then(parse) else { return Known::Invalid };
+pub(crate) fn look_up_cached(keys: &ApiKeys, authorization: Option<&str>) -> CachedLookup {
+    let Some((id, secret)) = authorization.and_then(bearer).and_then(parse) else { return CachedLookup::Invalid };
     match keys.cache.get(id, keys.reader.servers.cache_reference_time()) {
-        None => Known::Unknown,
-        Some(known) if known.accepts(secret) => Known::Works(known),
-        Some(_) => Known::Invalid,
+        None => CachedLookup::NotCached,
+        Some(known) if known.accepts(secret) => CachedLookup::Valid(known),
+        Some(_) => CachedLookup::Invalid,
     }
 }
 
@@ -122,7 +122,7 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
             looked_up_at: lookup.at,
             is_use_recorded: AtomicBool::new(false),
         });
-        cache.keep(&known, &lookup);
+        cache.insert(&known, &lookup);
         Ok(Some(known))
     };
     match cache.lookups.read(id.to_owned(), read).await {
@@ -191,7 +191,7 @@ impl KeyCache {
 
     /// Caches a key, unless a key was revoked since the look-up started: it may be this one, read
     /// before.
-    fn keep(&self, known: &Arc<CachedKey>, lookup: &LookupStart) {
+    fn insert(&self, known: &Arc<CachedKey>, lookup: &LookupStart) {
         let revoked = self.revoked();
         if *revoked == lookup.revoked {
             self.known.insert(known.key.id.clone(), Arc::clone(known));

@@ -216,7 +216,7 @@ struct EventFlags {
     /// kind
     ///
     /// A new board keeps 168 hours, 60 snapshots, no rolling windows, and all archives of other kinds.
-    #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
+    #[arg(long = "keep", value_name = "KIND=N", value_parser = parse_kept_archives)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Maximum events per player in any 60 seconds, 1 to 10000, or `none` [new board: none]
     #[arg(long, value_name = "N", value_parser = events_per_minute)]
@@ -335,7 +335,7 @@ fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
 }
 
 /// Parses `KIND=N`, the number of archives to keep; `all` is `None`.
-fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
+fn parse_kept_archives(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as week=52, or week=all")?;
     let kind = name::parse("kind", kind).map_err(|error| error.to_string())?;
     // Of rolling windows, no number means none.
@@ -466,7 +466,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 
 /// Creates a combined board, or changes one, and computes its ranking. If that fails, the board
 /// remains.
-async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, combining::Refreshed)> {
+async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, combining::RefreshedBoard)> {
     let by = combine.by.actor()?;
     let Combine { slug, sources, join, aggregate, refresh, replace, ranking, display, .. } = combine;
     let combination = CombinationSettings {

@@ -12,7 +12,7 @@ use crate::{
     config::{Config, value},
     maintenance::window::{self, FilledWindow, Prepared},
     model::{board::BoardSlug, period::PeriodSelector},
-    periods::closing::{self, Outcome},
+    periods::closing::{self, CloseOutcome},
 };
 
 /// Which periods to close.
@@ -70,9 +70,9 @@ impl Tally {
         Self { spinner, has_printed: false, different: 0, failed: 0, interrupted: 0 }
     }
 
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &CloseOutcome) {
         let line = match outcome {
-            Outcome::Closed(closed) => {
+            CloseOutcome::Closed(closed) => {
                 let differences = match closed.differences {
                     0 => String::new(),
                     some => format!(", {} DIFFERENCES: see centile.archive_differences", thousands(some)),
@@ -86,20 +86,20 @@ impl Tally {
                     closed.time.as_secs_f64()
                 )
             }
-            Outcome::Nothing { board, period, was_closed: true } => {
+            CloseOutcome::Nothing { board, period, was_closed: true } => {
                 format!("skipped  {board} {period}: already closed")
             }
-            Outcome::Nothing { board, period, was_closed: false } => {
+            CloseOutcome::Nothing { board, period, was_closed: false } => {
                 format!("skipped  {board} {period}: no scores")
             }
-            Outcome::Waits { board, period, source, is_running: true } => {
+            CloseOutcome::Waits { board, period, source, is_running: true } => {
                 format!("waiting  {board} {period}: {source} is being imported")
             }
-            Outcome::Waits { board, period, source, is_running: false } => {
+            CloseOutcome::Waits { board, period, source, is_running: false } => {
                 self.interrupted += 1;
                 format!("waiting  {board} {period}: the import of {source} was interrupted")
             }
-            Outcome::Failed { board, period, error } => {
+            CloseOutcome::Failed { board, period, error } => {
                 self.failed += 1;
                 format!("failed   {board} {period}: {error}")
             }

@@ -80,7 +80,8 @@ async fn write(config: &Config, consume: &Consume, mut from: impl Consumer) -> R
             batch: consume.batch_size.into(),
         };
         let text = || text(&consumed);
-        stop.around(text, async |stopping| stream::run(&consuming, &mut from, &consumed, stopping).await).await
+        stop.around(text, async |stopping| stream::consume_events(&consuming, &mut from, &consumed, stopping).await)
+            .await
     })
     .await?;
     output::print(text(&consumed))

@@ -45,7 +45,7 @@ pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
             header.version
         ));
         let mut stdout = io::stdout();
-        while let Some(chunk) = export.read_on().await? {
+        while let Some(chunk) = export.next_rows().await? {
             match stdout.write_all(&chunk).and_then(|()| stdout.flush()) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),

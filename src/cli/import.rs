@@ -20,7 +20,7 @@ use crate::{
         with_instance, with_settings,
     },
     config::{Config, named, value},
-    import::{self, Counts, Options, Progress, Record, RecordFile, Rejects},
+    import::{self, Counts, ImportProgress, Options, Record, RecordFile, Rejects},
     model::{act::Actor, board::BoardSlug, file_format::FileFormat, settings::Settings},
 };
 
@@ -82,8 +82,8 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         let board = boards::find(&instance.boards, &import.board).await?;
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
         let name = source_name(file);
-        let run = async |source, rejects, progress: &Arc<Progress>| {
-            import::run(&instance.store, &board, &name, source, options, rejects, progress).await
+        let run = async |source, rejects, progress: &Arc<ImportProgress>| {
+            import::import_events(&instance.store, &board, &name, source, options, rejects, progress).await
         };
         let advice =
             "events are imported. Run the import again: lines with an id count once, lines without an id count again";
@@ -97,10 +97,10 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
 pub(super) async fn import_file<R: Record>(
     file: &Path,
     flags: &FileFlags,
-    import: impl AsyncFnOnce(RecordFile<R>, Rejects, &Arc<Progress>) -> Result<()>,
+    import: impl AsyncFnOnce(RecordFile<R>, Rejects, &Arc<ImportProgress>) -> Result<()>,
     advice: &str,
 ) -> Result<()> {
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(ImportProgress::default());
     let (input, length) = open(file)?;
     let source = RecordFile::open(input, flags.format(file)?, &progress)?;
     let path = flags.rejects_path(file);
@@ -226,7 +226,7 @@ fn with_advice(error: Error, counts: &Counts, advice: &str) -> Error {
 }
 
 /// Shows progress on standard error: a bar on a terminal, otherwise a line every few seconds.
-async fn show_progress(progress: &Progress, length: Option<u64>) -> Infallible {
+async fn show_progress(progress: &ImportProgress, length: Option<u64>) -> Infallible {
     let begin = Instant::now();
     if io::stderr().is_terminal() {
         let (template, bar) = match length {

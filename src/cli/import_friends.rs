@@ -12,7 +12,7 @@ use crate::{
         with_instance,
     },
     config::Config,
-    import::{self, Progress},
+    import::{self, ImportProgress},
 };
 
 /// The file to import.
@@ -32,9 +32,9 @@ pub(super) async fn run(config: &Config, friends: ImportFriends) -> Result<()> {
     let by = friends.by.actor()?;
     with_instance(config, async |instance| {
         let name = source_name(&friends.file);
-        let run = async |source, rejects, progress: &Arc<Progress>| {
+        let run = async |source, rejects, progress: &Arc<ImportProgress>| {
             let (admin, score_writer) = (&instance.store.admin, &instance.store.score_writer);
-            import::run_friends(admin, score_writer, &name, source, &by, rejects, progress).await
+            import::import_friends(admin, score_writer, &name, source, &by, rejects, progress).await
         };
         import_file(&friends.file, &friends.flags, run, "friends are imported. Run the import again to add the rest")
             .await

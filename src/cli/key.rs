@@ -121,7 +121,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 with_instance(config, async |instance| key::create(&instance.store.admin, new, None, &by).await)
                     .await?;
             if json {
-                return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });
+                return output::print_json(&KeyJson { key: Some(&text), ..KeyJson::from(&key) });
             }
             output::print(&text)?;
             output::note(format!(
@@ -136,7 +136,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::List { json } => {
             let keys = with_instance(config, async |instance| instance.store.reader.keys().await).await?;
             if json {
-                return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
+                return output::print_json(&keys.iter().map(KeyJson::from).collect::<Vec<_>>());
             }
             if keys.is_empty() {
                 output::note(
@@ -157,7 +157,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 
 /// A key as JSON.
 #[derive(Serialize)]
-struct Line<'a> {
+struct KeyJson<'a> {
     /// The full key, only when it is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
@@ -172,7 +172,7 @@ struct Line<'a> {
     last_used_at: Option<DateTime<Utc>>,
 }
 
-impl<'a> From<&'a Key> for Line<'a> {
+impl<'a> From<&'a Key> for KeyJson<'a> {
     fn from(key: &'a Key) -> Self {
         Self {
             key: None,

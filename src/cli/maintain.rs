@@ -18,7 +18,7 @@ use crate::{
 pub(super) async fn run(config: &Config) -> Result<()> {
     with_instance(config, async |instance| {
         let Store { admin, score_writer, bucket_writer, .. } = &instance.store;
-        let deleted_ids = scheduler::keep_ledger(admin, score_writer).await?;
+        let deleted_ids = scheduler::maintain_ledger(admin, score_writer).await?;
         output::print(format!("ledger      upcoming months exist; {} expired ids deleted", thousands(deleted_ids)))?;
         // A failure must not stop the rest; its error is returned at the end.
         let frozen = match admin.freeze_ledger_months().await {
@@ -53,12 +53,12 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             thousands(outcome.failed)
         ))?;
         // Last, because under constant writes there is always something to rebalance.
-        let kept = rebalance::rebalance_all(bucket_writer).await?;
+        let layout_moves = rebalance::rebalance_all(bucket_writer).await?;
         output::print(format!(
             "layouts     {} boundaries moved with {} rows, {} buckets repositioned",
-            thousands(kept.boundaries_moved),
-            thousands(kept.rows_moved),
-            thousands(kept.buckets_repositioned)
+            thousands(layout_moves.boundaries_moved),
+            thousands(layout_moves.rows_moved),
+            thousands(layout_moves.buckets_repositioned)
         ))?;
         frozen.and(erasures).and(moves)
     })

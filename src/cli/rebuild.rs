@@ -10,7 +10,7 @@ use crate::{
         with_instance,
     },
     config::{Config, value},
-    maintenance::rebuild::{self, Rebuilt, Step},
+    maintenance::rebuild::{self, RebuildStep, Rebuilt},
     model::{board::BoardSlug, period::PeriodSelector},
 };
 
@@ -66,20 +66,24 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
     .await
 }
 
-fn step_text(step: Step) -> String {
+fn step_text(step: RebuildStep) -> String {
     match step {
-        Step::Repaired(players) => format!("standings of {} players repaired from the ledger", thousands(players)),
-        Step::LaidOut(players) => format!("buckets laid out for {} players", thousands(players)),
-        Step::CaughtUp(changes) => format!("bucket rows up to date, {} logged changes applied", thousands(changes)),
+        RebuildStep::Repaired(players) => {
+            format!("standings of {} players repaired from the ledger", thousands(players))
+        }
+        RebuildStep::LaidOut(players) => format!("buckets laid out for {} players", thousands(players)),
+        RebuildStep::CaughtUp(changes) => {
+            format!("bucket rows up to date, {} logged changes applied", thousands(changes))
+        }
     }
 }
 
 fn outcome_text(rebuilt: &Rebuilt) -> String {
-    let Rebuilt { board, period, before, after, players, kept, time } = rebuilt;
+    let Rebuilt { board, period, before, after, players, moves, time } = rebuilt;
     format!(
         "rebuilt  {board} {period}: ranking {after} replaces {before}, {} players, {} rows moved, {:.1} s",
         thousands(players),
-        thousands(kept.rows_moved),
+        thousands(moves.rows_moved),
         time.as_secs_f64()
     )
 }

@@ -19,7 +19,7 @@ use crate::{
     },
     periods::{
         closing,
-        combining::{self, Refreshed},
+        combining::{self, RefreshedBoard},
     },
 };
 
@@ -110,7 +110,7 @@ async fn refresh_due(instance: &Instance, print: impl Fn(String) -> Result<()>) 
     }
 }
 
-fn line(done: &Refreshed) -> String {
-    let Refreshed { board, revision, players, time } = done;
+fn line(done: &RefreshedBoard) -> String {
+    let RefreshedBoard { board, revision, players, time } = done;
     format!("refreshed {board}: revision {revision}, {} players, {:.1} s", thousands(*players), time.as_secs_f64())
 }

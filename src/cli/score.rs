@@ -14,8 +14,8 @@ use crate::{
         score::Event,
         user::{UserId, check_text},
     },
-    rules::Accepted,
-    scoring::{self, write::Answer},
+    rules::AcceptedEvent,
+    scoring::{self, batch::EventOutcome},
 };
 
 /// Subcommands of `centile score`.
@@ -79,7 +79,7 @@ fn text<const MAX: usize>(text: &str) -> Result<String, String> {
 }
 
 /// Formats the transaction and the player's resulting scores.
-fn text_of(accepted: &Accepted, repeated: bool) -> String {
+fn text_of(accepted: &AcceptedEvent, repeated: bool) -> String {
     let repeated = if repeated { " (repeated)" } else { "" };
     let mut lines = vec![("transaction", format!("{}{repeated}", accepted.transaction_id))];
     let periods: BTreeMap<&str, i64> =
@@ -95,8 +95,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let result = with_board(config, &board, async |instance, board| {
                 let answers = scoring::submit(&instance.writers, &instance.rankings, board, vec![event], false);
                 match answers.await?.pop() {
-                    Some(Ok(Answer::Accepted { accepted, repeated, .. })) => Ok(text_of(&accepted, repeated)),
-                    Some(Ok(Answer::Quarantined { quarantine_id, violation, .. })) => {
+                    Some(Ok(EventOutcome::Accepted { accepted, repeated, .. })) => Ok(text_of(&accepted, repeated)),
+                    Some(Ok(EventOutcome::Quarantined { quarantine_id, violation, .. })) => {
                         Ok(format!("event {quarantine_id} quarantined: {}", violation.error(board)))
                     }
                     Some(Err(error)) => Err(error),

@@ -13,7 +13,7 @@ use crate::{
     model::{
         board::{BoardSlug, Mode},
         name::Named as _,
-        season::{Edge, Season},
+        season::{Season, SeasonBound},
     },
     periods::season,
 };
@@ -47,11 +47,11 @@ pub(super) struct Create {
     board: BoardSlug,
     /// Start: 2030-03-01T12:00:00Z, or 2030-03-01 for the start of that day in the board's time
     /// zone
-    #[arg(long = "starts", value_name = "TIME", value_parser = value::<Edge>)]
-    starts_at: Edge,
+    #[arg(long = "starts", value_name = "TIME", value_parser = value::<SeasonBound>)]
+    starts_at: SeasonBound,
     /// End (exclusive), in the same formats
-    #[arg(long = "ends", value_name = "TIME", value_parser = value::<Edge>)]
-    ends_at: Edge,
+    #[arg(long = "ends", value_name = "TIME", value_parser = value::<SeasonBound>)]
+    ends_at: SeasonBound,
     /// Print the season as JSON
     #[arg(long)]
     json: bool,

@@ -16,7 +16,7 @@ use crate::{
     config::{Config, value},
     delivery::{
         copying::{self, Copying},
-        transactions::Start,
+        ledger_stream::LedgerStart,
     },
     model::{board::BoardSlug, hidden::Hidden},
     queue::{Producer, RedisProducer},
@@ -79,14 +79,14 @@ async fn copy(config: &Config, stream: &Stream, mut to: impl Producer) -> Result
     with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &stream.board).await?;
         let copying = Copying {
-            transactions: &instance.transactions,
+            streams: &instance.ledger_streams,
             board: &board,
             first: match stream.from {
-                First::Oldest => Start::Oldest,
-                First::Now => Start::Now,
+                First::Oldest => LedgerStart::Oldest,
+                First::Now => LedgerStart::Now,
             },
         };
-        stop.around(text, async |stopping| copying::run(&copying, &mut to, &copied, stopping).await).await
+        stop.around(text, async |stopping| copying::copy_transactions(&copying, &mut to, &copied, stopping).await).await
     })
     .await?;
     output::print(text())

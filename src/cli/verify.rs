@@ -15,7 +15,7 @@ use crate::{
     model::{
         board::BoardSlug,
         period::PeriodSelector,
-        verification::{Checked, Difference},
+        verification::{Difference, VerifiedPeriod},
     },
 };
 
@@ -83,13 +83,13 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, checked: &Checked) {
+    fn add(&mut self, checked: &VerifiedPeriod) {
         let total = checked.total();
         self.periods += 1;
         self.different += u64::from(total > 0);
         self.differences += total;
         let verdict = if total == 0 { "ok".to_owned() } else { differences(total) };
-        let Checked { board, period, players, differences: found } = checked;
+        let VerifiedPeriod { board, period, players, differences: found } = checked;
         let mut lines = vec![format!("{board} {period}  {} players  {verdict}", thousands(players))];
         for kind in found.chunk_by(|a, b| a.kind == b.kind) {
             let listed = kind.len().min(self.limit);

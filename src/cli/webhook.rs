@@ -132,7 +132,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 with_board(config, &slug, async |instance, board| webhook::find(&instance.store.reader, board).await)
                     .await?;
             if json {
-                return output::print_json(&Line { board: &slug, url: &webhook.url, created_at: webhook.created_at });
+                return output::print_json(&WebhookJson {
+                    board: &slug,
+                    url: &webhook.url,
+                    created_at: webhook.created_at,
+                });
             }
             output::print(fields(&[
                 ("board", slug.to_string()),
@@ -153,7 +157,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 
 /// A webhook as JSON.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct WebhookJson<'a> {
     board: &'a BoardSlug,
     url: &'a str,
     created_at: DateTime<Utc>,

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Code, Error, Result,
-    delivery::transactions::{Cursor, LedgerReader, Start, Transactions},
+    delivery::ledger_stream::{LedgerCursor, LedgerReader, LedgerStart, LedgerStreams},
     model::{board::Board, score::Transaction},
-    queue::{Entry, Producer, Value, keep_trying},
+    queue::{Producer, QueueEntry, Value, retry_until_stopped},
 };
 
 /// Maximum transactions per page. A page blocks Redis for some milliseconds.
@@ -35,15 +35,15 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The board to copy, and where to begin.
 #[derive(Debug)]
 pub(crate) struct Copying<'a> {
-    pub(crate) transactions: &'a Arc<Transactions>,
+    pub(crate) streams: &'a Arc<LedgerStreams>,
     pub(crate) board: &'a Board,
     /// Where to begin if no cursor is stored.
-    pub(crate) first: Start,
+    pub(crate) first: LedgerStart,
 }
 
 /// Copies until `stopping` is cancelled, and counts transactions in `copied`. Waits while the queue
 /// or PostgreSQL is unavailable, except at the start.
-pub(crate) async fn run(
+pub(crate) async fn copy_transactions(
     copying: &Copying<'_>,
     to: &mut impl Producer,
     copied: &AtomicU64,
@@ -51,18 +51,18 @@ pub(crate) async fn run(
 ) -> Result<()> {
     // If the queue loses the cursor later, the copy does not begin at the present again.
     let mut first = copying.first.clone();
-    keep_trying(stopping, async |has_begun: &mut bool| {
+    retry_until_stopped(stopping, async |has_begun: &mut bool| {
         while !stopping.is_cancelled() {
             let stored = to.begin().await?;
-            let start = start(copying, &first, to.place(), &stored)?;
-            let mut reader = LedgerReader::begin(copying.transactions, copying.board, start).await?;
+            let start = start(copying, &first, to.cursor_location(), &stored)?;
+            let mut reader = LedgerReader::begin(copying.streams, copying.board, start).await?;
             *has_begun = true;
             // The first cursor is stored at once: a repeated start at the present would skip transactions.
             let mut wait = if stored.is_empty() { Duration::ZERO } else { WAIT };
             while copy_page(copying, to, &mut reader, wait, copied, stopping).await? {
                 wait = WAIT;
-                if first == Start::Now {
-                    first = Start::After(reader.cursor());
+                if first == LedgerStart::Now {
+                    first = LedgerStart::After(reader.cursor());
                 }
             }
         }
@@ -71,12 +71,12 @@ pub(crate) async fn run(
     .await
 }
 
-fn start(copying: &Copying<'_>, first: &Start, place: &str, stored: &str) -> Result<Start> {
+fn start(copying: &Copying<'_>, first: &LedgerStart, location: &str, stored: &str) -> Result<LedgerStart> {
     if stored.is_empty() {
         return Ok(first.clone());
     }
-    let other = |_| Error::other_conflict(format!("{place} has a cursor that is not of this board"));
-    Cursor::parse(stored, copying.board.id).map(Start::After).map_err(other)
+    let other = |_| Error::other_conflict(format!("{location} has a cursor that is not of this board"));
+    LedgerCursor::parse(stored, copying.board.id).map(LedgerStart::After).map_err(other)
 }
 
 /// Copies a page and the cursor after it. Returns whether to go on with the same reader.
@@ -90,10 +90,10 @@ async fn copy_page(
 ) -> Result<bool> {
     let outdated = |error| match error {
         Error::Conflict { code: code @ Code::CursorOutdated, .. } => {
-            let (place, lost) =
-                (to.place(), "the database was restored or failed over, or the board's lanes were changed");
-            let remedy = format!("delete {place}, and run the command again, which begins a new copy");
-            Error::conflict(code, format!("{place} has a cursor from before {lost}: {remedy}"))
+            let (location, lost) =
+                (to.cursor_location(), "the database was restored or failed over, or the board's lanes were changed");
+            let remedy = format!("delete {location}, and run the command again, which begins a new copy");
+            Error::conflict(code, format!("{location} has a cursor from before {lost}: {remedy}"))
         }
         other => other,
     };
@@ -113,7 +113,7 @@ async fn copy_page(
 }
 
 /// Returns the entry of a transaction, without fields that have no value.
-fn entry(board: &Board, row: &Transaction) -> Entry {
+fn entry(board: &Board, row: &Transaction) -> QueueEntry {
     let number = |number: i64| Some(Value::Json(number.to_string()));
     let text = |text: &str| Some(Value::Text(text.to_owned()));
     let fields = [

@@ -1,7 +1,7 @@
 //! Outgoing messages: outbox, webhooks and streams.
 
 pub(crate) mod copying;
-pub(crate) mod live;
+pub(crate) mod ledger_stream;
 pub(crate) mod outbox;
-pub(crate) mod transactions;
+pub(crate) mod subscriptions;
 pub(crate) mod webhook;

@@ -58,11 +58,11 @@ use crate::{
         pages::{embed, ops, site},
         server::{
             Api,
-            activity::{Activity, Allowed},
+            activity::{Activity, ConnectionLimits},
             address,
             body_memory::BodyMemory,
             broken_body, chunks,
-            connection::Watched,
+            connection::WatchedStream,
             cors,
             endpoint::Endpoint,
             observe,
@@ -234,7 +234,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     // Timeouts and limits of each connection.
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
     let worker_connections = settings.connections.div_ceil(workers);
-    let allowed = Allowed {
+    let allowed = ConnectionLimits {
         transfer: settings.client_timeout,
         idle: KEEP_ALIVE,
         unread_bytes: settings.body_limit_bytes.saturating_add(HEAD_MAX_BYTES),
@@ -293,7 +293,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
                 }
                 ready(Ok::<_, actix_http::Error>(request))
             }))
-            .on_connect_ext(|stream: &Watched, data| {
+            .on_connect_ext(|stream: &WatchedStream, data| {
                 data.insert(stream.activity());
             })
             // actix would use this configuration for absolute URLs; nothing here does.
@@ -306,7 +306,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
                 Some(_) if !may_shake_hands(&connected, peer) => Stream::refused(&stream),
                 acceptor => Stream::new(stream, acceptor.as_ref()),
             };
-            ready(Ok((Watched::new(stream, allowed), Protocol::Http1, peer)))
+            ready(Ok((WatchedStream::new(stream, allowed), Protocol::Http1, peer)))
         })
         .and_then(http)
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     Code, Error, Result,
-    import::{EdgeFile, Progress, Rejects},
+    import::{EdgeFile, ImportProgress, Rejects},
     model::{act::Actor, friend::FRIENDS_MAX},
     store::{Administrator, ScoreWriter, friend::EdgeResult},
 };
@@ -13,17 +13,17 @@ use crate::{
 ///
 /// Refused lines go to `rejects`. `progress` can be watched meanwhile, and has the final counts
 /// afterwards. After an error, a second import of the same file adds the rest.
-pub(crate) async fn run(
+pub(crate) async fn import_friends(
     admin: &Administrator,
     score_writer: &ScoreWriter,
     name: &str,
     source: EdgeFile,
     by: &Actor,
     rejects: Rejects,
-    progress: &Arc<Progress>,
+    progress: &Arc<ImportProgress>,
 ) -> Result<()> {
-    admin.note_friends_import(name, by).await?;
-    let mut chunks = source.read(Arc::new(()));
+    admin.record_friends_import(name, by).await?;
+    let mut chunks = source.read_chunks(Arc::new(()));
     while let Some(chunk) = chunks.recv().await {
         let chunk = chunk?;
         for reject in chunk.rejects {

@@ -10,13 +10,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     Error, Result,
-    import::{ImportedLine, Progress, Rejects},
+    import::{ImportProgress, ImportedLine, Rejects},
     maintenance::rebalance,
     model::{board::Board, score::Event},
     rules::{EventSource, Refusal},
     scoring::{
-        applier, lane_of,
-        write::{self, Answer},
+        applier,
+        batch::{self, EventOutcome},
+        lane_of,
     },
     store::{BucketWriter, ScoreWriter},
 };
@@ -33,17 +34,17 @@ pub(super) struct Lanes {
     /// Per lane: lines of an incomplete batch, and the queue of its task.
     queues: BTreeMap<i16, (Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
     tasks: JoinSet<Result<()>>,
-    shared: Arc<Shared>,
+    context: Arc<LaneContext>,
     applying: AbortOnDropHandle<()>,
 }
 
 /// State shared by the tasks.
-struct Shared {
+struct LaneContext {
     score_writer: ScoreWriter,
     bucket_writer: BucketWriter,
     board: Arc<Board>,
     rejects: Arc<Rejects>,
-    progress: Arc<Progress>,
+    progress: Arc<ImportProgress>,
     permits: Semaphore,
 }
 
@@ -54,9 +55,9 @@ impl Lanes {
         board: &Arc<Board>,
         batch_size: usize,
         rejects: &Arc<Rejects>,
-        progress: &Arc<Progress>,
+        progress: &Arc<ImportProgress>,
     ) -> Self {
-        let shared = Arc::new(Shared {
+        let context = Arc::new(LaneContext {
             score_writer: score_writer.clone(),
             bucket_writer: bucket_writer.clone(),
             board: Arc::clone(board),
@@ -67,12 +68,12 @@ impl Lanes {
         let mut tasks = JoinSet::new();
         let mut start = |lane| {
             let (sender, batches) = mpsc::channel(QUEUED_BATCHES);
-            tasks.spawn(Arc::clone(&shared).write_lane(lane, batches));
+            tasks.spawn(Arc::clone(&context).write_lane(lane, batches));
             (lane, (Vec::new(), sender))
         };
         let queues = (0..board.lanes).map(&mut start).collect();
-        let applying = AbortOnDropHandle::new(tokio::spawn(applier::run(bucket_writer.clone())));
-        Self { board: Arc::clone(board), batch_size, queues, tasks, shared, applying }
+        let applying = AbortOnDropHandle::new(tokio::spawn(applier::apply_continuously(bucket_writer.clone())));
+        Self { board: Arc::clone(board), batch_size, queues, tasks, context, applying }
     }
 
     /// Queues lines whose players, partitions and periods exist.
@@ -105,15 +106,15 @@ impl Lanes {
         }
         drop(self.applying);
         result?;
-        self.shared.bucket_writer.apply(self.board.id, true).await?;
-        rebalance::rebalance_board(&self.shared.bucket_writer, self.board.id).await.map(drop)
+        self.context.bucket_writer.apply(self.board.id, true).await?;
+        rebalance::rebalance_board(&self.context.bucket_writer, self.board.id).await.map(drop)
     }
 }
 
-impl Shared {
+impl LaneContext {
     /// Writes the batches of one lane, until the queue ends or a batch fails.
     async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<ImportedLine>>) -> Result<()> {
-        let mut lane = write::Lane::new(self.board.id, lane);
+        let mut lane = batch::WriterLane::new(self.board.id, lane);
         while let Some(lines) = batches.recv().await {
             if lines.is_empty() {
                 continue;
@@ -121,7 +122,7 @@ impl Shared {
             let events: Vec<&Event> = lines.iter().map(|line| &line.record.event).collect();
             let written = {
                 let _permit = self.permits.acquire().await;
-                lane.write(&self.score_writer, &self.bucket_writer, EventSource::Import, &events).await?
+                lane.write_events(&self.score_writer, &self.bucket_writer, EventSource::Import, &events).await?
             };
             self.record(&lines, &written.answers)?;
         }
@@ -129,20 +130,20 @@ impl Shared {
     }
 
     /// Counts the outcomes of lines, and passes refused lines to the rejects.
-    fn record(&self, lines: &[ImportedLine], answers: &[Result<Answer, Refusal>]) -> Result<()> {
+    fn record(&self, lines: &[ImportedLine], answers: &[Result<EventOutcome, Refusal>]) -> Result<()> {
         let (mut accepted, mut repeats) = (0, 0);
         for (line, answer) in lines.iter().zip(answers) {
             let refusal = match answer {
-                Ok(Answer::Accepted { repeated: true, .. }) => {
+                Ok(EventOutcome::Accepted { repeated: true, .. }) => {
                     repeats += 1;
                     continue;
                 }
-                Ok(Answer::Accepted { .. }) => {
+                Ok(EventOutcome::Accepted { .. }) => {
                     accepted += 1;
                     continue;
                 }
                 // A live event has this id. Imported events never go to quarantine.
-                Ok(Answer::Quarantined { .. }) => &Refusal::IdInQuarantine,
+                Ok(EventOutcome::Quarantined { .. }) => &Refusal::IdInQuarantine,
                 Err(refusal) => refusal,
             };
             self.rejects.add(line.number, &line.raw, &refusal.error(&self.board), &self.progress)?;

@@ -19,11 +19,11 @@ mod source;
 pub(crate) mod stream;
 mod text;
 
-pub use progress::{Counts, Progress};
+pub use progress::{Counts, ImportProgress};
 pub use rejects::Rejects;
 
 pub(crate) use event::ImportedEvent;
-pub(crate) use friends::run as run_friends;
+pub(crate) use friends::import_friends;
 pub(crate) use record::Record;
 pub(crate) use source::{EdgeFile, EventFile, RecordFile};
 
@@ -68,21 +68,21 @@ pub(crate) struct ImportedLine<R = ImportedEvent> {
 ///
 /// An error stops the import: accepted events stay, and lines with an id may be imported again
 /// without counting twice.
-pub(crate) async fn run(
+pub(crate) async fn import_events(
     Store { admin, score_writer, bucket_writer, .. }: &Store,
     board: &Arc<Board>,
     name: &str,
     source: EventFile,
     options: Options,
     rejects: Rejects,
-    progress: &Arc<Progress>,
+    progress: &Arc<ImportProgress>,
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
     score_writer.ensure_ledger_months().await?;
     let mut open_import = admin.begin_import(board.id, name, &options.by).await?;
     let mut preparation = Preparation::new(admin, score_writer, board, options.update_names).await?;
     let mut lanes = Lanes::start(score_writer, bucket_writer, board, options.batch_size, &rejects, progress);
-    let mut chunks = source.read(Arc::clone(board));
+    let mut chunks = source.read_chunks(Arc::clone(board));
     let result = async {
         while let Some(chunk) = chunks.recv().await {
             let chunk = chunk?;

@@ -10,7 +10,7 @@ use std::{
 
 /// Progress of an import, updated while it runs.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct ImportProgress {
     bytes: AtomicU64,
     accepted: AtomicU64,
     repeated: AtomicU64,
@@ -29,7 +29,7 @@ pub struct Counts {
     pub rejected: u64,
 }
 
-impl Progress {
+impl ImportProgress {
     pub fn counts(&self) -> Counts {
         Counts {
             bytes: self.bytes.load(Relaxed),
@@ -59,7 +59,7 @@ impl Counts {
 /// Counts the bytes read through it.
 pub(super) struct CountedReader<R> {
     pub(super) input: R,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<ImportProgress>,
 }
 
 impl<R: Read> Read for CountedReader<R> {

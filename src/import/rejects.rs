@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::{Error, Result, import::Progress};
+use crate::{Error, Result, import::ImportProgress};
 
 /// Output for refused lines: CSV with the columns `line`, `reason` and `raw`, nearly in file order.
 ///
@@ -23,7 +23,7 @@ impl Rejects {
         Ok(rejects)
     }
 
-    pub(super) fn add(&self, number: u64, raw: &[u8], reason: &dyn Display, progress: &Progress) -> Result<()> {
+    pub(super) fn add(&self, number: u64, raw: &[u8], reason: &dyn Display, progress: &ImportProgress) -> Result<()> {
         let raw = String::from_utf8_lossy(raw);
         let record = [number.to_string(), reason.to_string(), raw.into_owned()];
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);

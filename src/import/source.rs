@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::{
     Error, Result,
     import::{
-        ImportedLine, Progress,
+        ImportProgress, ImportedLine,
         edge::Edge,
         event::ImportedEvent,
         progress::CountedReader,
@@ -57,7 +57,11 @@ impl<R: Record> RecordFile<R> {
     ///
     /// Returns [`Error::Invalid`] for `file` when the header cannot be read, lacks a required column,
     /// or has an unknown one.
-    pub(crate) fn open(input: Box<dyn Read + Send>, format: FileFormat, progress: &Arc<Progress>) -> Result<Self> {
+    pub(crate) fn open(
+        input: Box<dyn Read + Send>,
+        format: FileFormat,
+        progress: &Arc<ImportProgress>,
+    ) -> Result<Self> {
         let mut lines = Lines::new(CountedReader { input, progress: Arc::clone(progress) });
         let columns = match format {
             FileFormat::Ndjson => None,
@@ -76,7 +80,7 @@ impl<R: Record> RecordFile<R> {
     /// Reads in a thread until the end, or until the receiver is dropped.
     ///
     /// The thread is not joined: it may be blocked on reading from a terminal.
-    pub(super) fn read(mut self, rules: Arc<R::Rules>) -> mpsc::Receiver<Result<Chunk<R>>> {
+    pub(super) fn read_chunks(mut self, rules: Arc<R::Rules>) -> mpsc::Receiver<Result<Chunk<R>>> {
         let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
         std::thread::spawn(move || {
             loop {

@@ -22,9 +22,9 @@ use crate::{
         score::{Event, TIEBREAKS},
         user::{UserId, check_text},
     },
-    queue::{Consumer, Field, Message, keep_trying},
+    queue::{Consumer, Field, QueueMessage, retry_until_stopped},
     ranking::rankings::Rankings,
-    scoring::{self, write::Answer, writer::Writers},
+    scoring::{self, batch::EventOutcome, writer::Writers},
 };
 
 /// Shortest and longest pause before messages are written again after a failure.
@@ -54,7 +54,7 @@ pub(crate) struct Consumed {
 
 /// Consumes until `stopping` is cancelled. Waits while the queue or PostgreSQL is unavailable,
 /// except at the start.
-pub(crate) async fn run(
+pub(crate) async fn consume_events(
     consuming: &Consuming<'_>,
     from: &mut impl Consumer,
     consumed: &Consumed,
@@ -62,7 +62,7 @@ pub(crate) async fn run(
 ) -> Result<()> {
     // An unknown board is more likely a mistake in the command than in the messages.
     boards::find(consuming.boards, consuming.board).await?;
-    keep_trying(stopping, async |has_begun: &mut bool| {
+    retry_until_stopped(stopping, async |has_begun: &mut bool| {
         from.join().await?;
         *has_begun = true;
         let mut work = Work { consuming, from: &mut *from, consumed, stopping };
@@ -85,8 +85,8 @@ struct Work<'a, 'b, C> {
 impl<C: Consumer> Work<'_, '_, C> {
     /// Writes messages, then acknowledges them. Those that can never be written become dead
     /// letters.
-    async fn write(&mut self, messages: Vec<Message>) -> Result<()> {
-        let mut by_board: BTreeMap<BoardSlug, Vec<(Message, Event)>> = BTreeMap::new();
+    async fn write(&mut self, messages: Vec<QueueMessage>) -> Result<()> {
+        let mut by_board: BTreeMap<BoardSlug, Vec<(QueueMessage, Event)>> = BTreeMap::new();
         for message in messages {
             let id = || format!("{}:{}", self.from.name(), message.id);
             let parsed = message.fields.as_ref().map_err(Error::clone);
@@ -106,7 +106,7 @@ impl<C: Consumer> Work<'_, '_, C> {
 
     /// Writes events of a board. Waits while they cannot be written, until `stopping` is cancelled.
     /// Returns whether all are written.
-    async fn write_board(&mut self, slug: &BoardSlug, mut waiting: Vec<(Message, Event)>) -> Result<bool> {
+    async fn write_board(&mut self, slug: &BoardSlug, mut waiting: Vec<(QueueMessage, Event)>) -> Result<bool> {
         let Consuming { boards, writers, rankings, .. } = self.consuming;
         loop {
             // Submit all events that are not written yet.
@@ -122,9 +122,9 @@ impl<C: Consumer> Work<'_, '_, C> {
             let mut later = Vec::new();
             for ((message, event), answer) in waiting.into_iter().zip(answers) {
                 let counter = match answer {
-                    Ok(Answer::Accepted { repeated: true, .. }) => &self.consumed.repeated,
-                    Ok(Answer::Accepted { .. }) => &self.consumed.accepted,
-                    Ok(Answer::Quarantined { .. }) => &self.consumed.quarantined,
+                    Ok(EventOutcome::Accepted { repeated: true, .. }) => &self.consumed.repeated,
+                    Ok(EventOutcome::Accepted { .. }) => &self.consumed.accepted,
+                    Ok(EventOutcome::Quarantined { .. }) => &self.consumed.quarantined,
                     Err(error) if error.is_temporary() => {
                         let after = error.retry_after().unwrap_or_default();
                         pause = Some((error.to_string(), after.clamp(PAUSES.0, PAUSES.1)));
@@ -152,7 +152,7 @@ impl<C: Consumer> Work<'_, '_, C> {
     }
 
     /// Moves a message to the dead letters, with the reason.
-    async fn reject(&mut self, message: &Message, error: &Error) -> Result<()> {
+    async fn reject(&mut self, message: &QueueMessage, error: &Error) -> Result<()> {
         let text = error.to_string();
         let why = [("error_code", error.code().name()), ("error", text.as_str()), ("entry_id", message.id.as_str())];
         self.from.reject(message, &why).await?;

@@ -32,7 +32,7 @@ const STALLED_ATTEMPTS: u32 = 3;
 
 /// A completed step of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum RebuildStep {
     /// Number of players whose standings were repaired.
     Repaired(u64),
     /// Number of players when the bounds were set.
@@ -52,7 +52,7 @@ pub struct Rebuilt {
     /// Players in the new ranking when it was laid out.
     pub players: u64,
     /// Changes made to its layout since.
-    pub kept: Moves,
+    pub moves: Moves,
     pub time: Duration,
 }
 
@@ -124,7 +124,7 @@ pub async fn rebuild(
     bucket_writer: &BucketWriter,
     OpenPeriod(period): &OpenPeriod,
     act: &Act,
-    mut report: impl FnMut(Step),
+    mut report: impl FnMut(RebuildStep),
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
     let mut rebuilder = admin.rebuilder(period.board_id, period.period_id).await?;
@@ -132,11 +132,11 @@ pub async fn rebuild(
     let (players, before) = build(bucket_writer, &mut rebuilder, Some(act), &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
-    let kept = rebalance::rebalance(bucket_writer, after).await?;
+    let moves = rebalance::rebalance(bucket_writer, after).await?;
     let time = begin.elapsed();
     let VerifiablePeriod { board, period, .. } = period.clone();
     tracing::info!(board, period, before, after, players, duration_ms = time.as_millis(), "period rebuilt");
-    Ok(Rebuilt { board, period, before, after, players, kept, time })
+    Ok(Rebuilt { board, period, before, after, players, moves, time })
 }
 
 /// Fills a new ranking from the standings of its players, and makes it the current one of its
@@ -148,11 +148,11 @@ pub(crate) async fn build(
     bucket_writer: &BucketWriter,
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
-    report: &mut impl FnMut(Step),
+    report: &mut impl FnMut(RebuildStep),
 ) -> Result<(u64, i64)> {
-    report(Step::Repaired(rebuilder.repair_players().await?));
+    report(RebuildStep::Repaired(rebuilder.repair_players().await?));
     let players = rebuilder.fill_bounds().await?;
-    report(Step::LaidOut(players));
+    report(RebuildStep::LaidOut(players));
     Ok((players, swap(bucket_writer, rebuilder, act, report).await?))
 }
 
@@ -164,12 +164,12 @@ async fn swap(
     bucket_writer: &BucketWriter,
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
-    report: &mut impl FnMut(Step),
+    report: &mut impl FnMut(RebuildStep),
 ) -> Result<i64> {
     let (mut limit, mut fewest, mut retries) = (SWAP_CHANGES, u64::MAX, STALLED_ATTEMPTS);
     loop {
         let changes = rebuilder.fill_rows().await?;
-        report(Step::CaughtUp(changes));
+        report(RebuildStep::CaughtUp(changes));
         // The swap applies the rest in one transaction, which no reader sees before its end.
         bucket_writer.apply(rebuilder.board_id, true).await?;
         if let Some(before) = rebuilder.swap(limit, act).await? {

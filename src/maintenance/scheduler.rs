@@ -20,7 +20,7 @@ use crate::{
     },
     model::encryption::MasterKeys,
     periods::{
-        closing::{self, Outcome},
+        closing::{self, CloseOutcome},
         combining,
     },
     ranking::rankings::Rankings,
@@ -64,7 +64,7 @@ impl Scheduler {
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {
         self.repeat(background, LEDGER_EVERY, "the ledger could not be maintained", |this| async move {
-            keep_ledger(&this.store.admin, &this.store.score_writer).await.map(drop)
+            maintain_ledger(&this.store.admin, &this.store.score_writer).await.map(drop)
         });
         self.repeat(background, LEDGER_EVERY, "ended months of the ledger could not be frozen", |this| async move {
             this.store.admin.freeze_ledger_months().await.map(drop)
@@ -176,7 +176,7 @@ fn log_failure(what: &'static str, result: Result<()>) {
 /// Closes due periods, and logs a warning for each that waits for an interrupted import.
 async fn close_due(admin: &Administrator, cache: &Cache) -> Result<()> {
     closing::close_due(admin, cache, |outcome| {
-        if let Outcome::Waits { board, period, source, is_running: false } = outcome {
+        if let CloseOutcome::Waits { board, period, source, is_running: false } = outcome {
             tracing::warn!(
                 board,
                 period,
@@ -193,7 +193,7 @@ async fn close_due(admin: &Administrator, cache: &Cache) -> Result<()> {
 /// ids it deleted.
 ///
 /// These rows are decided events in quarantine, logged batches, and callers' ids.
-pub async fn keep_ledger(admin: &Administrator, score_writer: &ScoreWriter) -> Result<u64> {
+pub async fn maintain_ledger(admin: &Administrator, score_writer: &ScoreWriter) -> Result<u64> {
     score_writer.ensure_ledger_months().await?;
     while admin.forget_decided_events().await? > 0 {}
     while admin.forget_batches().await? > 0 {}

@@ -16,7 +16,7 @@ use crate::{
     model::{
         board::Board,
         period::PeriodSelector,
-        verification::{Checked, CountDifference, Difference},
+        verification::{CountDifference, Difference, VerifiedPeriod},
     },
     periods::closing,
     ranking::counts,
@@ -60,7 +60,7 @@ pub async fn verify(
     board: Option<&Board>,
     selector: Option<&PeriodSelector>,
     depth: Depth,
-    mut report: impl FnMut(Checked),
+    mut report: impl FnMut(VerifiedPeriod),
 ) -> Result<()> {
     let mut period_id = None;
     if let (Some(board), Some(selector)) = (board, selector) {
@@ -93,7 +93,7 @@ pub async fn verify(
                     Some((ranking_id, (_, point))) => verifier.end(ranking_id, false, None, point).await?,
                     None => verifier.end_archive(id, 0, None).await?,
                 }
-                Some(Checked::unreadable(board, name, &error))
+                Some(VerifiedPeriod::unreadable(board, name, &error))
             }
             other => other?,
         };
@@ -112,7 +112,7 @@ async fn everything(
     point: Option<&SettledPoint>,
     limit: u32,
     whole: bool,
-) -> Result<Option<Checked>> {
+) -> Result<Option<VerifiedPeriod>> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let mut attempts = 1;
     let comparison = loop {
@@ -142,13 +142,13 @@ async fn everything(
     differences.extend(cached);
     // Groups the differences by kind; the sort is stable.
     differences.sort_by(|a, b| a.kind.cmp(&b.kind));
-    Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
+    Ok(Some(VerifiedPeriod { board: period.board, period: period.period, players, differences }))
 }
 
 /// Finds cached counts that have the snapshot's version but differ from the snapshot's counts.
 async fn cached_differences(cache: &Cache, comparison: &PeriodComparison, limit: i32) -> Vec<Difference> {
     let Some((ranking_id, version, stored)) = &comparison.ranking else { return Vec::new() };
-    let Some(cached) = counts::cached(cache, *ranking_id, version).await else { return Vec::new() };
+    let Some(cached) = counts::counts_of_version(cache, *ranking_id, version).await else { return Vec::new() };
     let different: Vec<(usize, Option<&i64>, Option<&i64>)> = (0..stored.len().max(cached.len()))
         .map(|index| (index + 1, stored.get(index), cached.get(index)))
         .filter(|(_, stored, cached)| stored != cached)
@@ -168,7 +168,7 @@ async fn cached_differences(cache: &Cache, comparison: &PeriodComparison, limit:
 }
 
 /// Compares only the counts of a ranking: all buckets in turn.
-async fn counted(verifier: &mut Verifier, period: VerifiablePeriod) -> Result<Option<Checked>> {
+async fn counted(verifier: &mut Verifier, period: VerifiablePeriod) -> Result<Option<VerifiedPeriod>> {
     let Some(ranking_id) = period.ranking_id else { return Ok(None) };
     let players = verifier.players(ranking_id).await?;
     let mut found = Vec::new();
@@ -184,7 +184,7 @@ async fn counted(verifier: &mut Verifier, period: VerifiablePeriod) -> Result<Op
         total,
     };
     let differences = found.into_iter().map(difference).collect();
-    Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
+    Ok(Some(VerifiedPeriod { board: period.board, period: period.period, players, differences }))
 }
 
 /// State of the timer's count checks.

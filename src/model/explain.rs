@@ -2,7 +2,7 @@
 
 /// A step in the computation of a rank.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct ExplainStep {
     /// Meaning of the result.
     pub what: String,
     pub value: Option<String>,

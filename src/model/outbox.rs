@@ -39,7 +39,7 @@ pub struct MessageFilter {
 
 /// A message that this process has claimed for delivery.
 #[derive(Debug)]
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedMessage {
     pub(crate) message_id: i64,
     pub(crate) board: String,
     pub(crate) url: String,

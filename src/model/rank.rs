@@ -147,7 +147,7 @@ pub enum PageStart {
 
 /// One player's standing, with the players around.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct PlayerStanding {
     pub header: Header,
     pub player: Row,
     /// 100 × players strictly worse ÷ max(players − 1, 1).

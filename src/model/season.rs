@@ -39,13 +39,13 @@ impl From<Season> for Period {
 
 /// Start or end of a season: an instant, or the first instant of a date in the board's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edge {
+pub enum SeasonBound {
     Instant(DateTime<Utc>),
     /// A date. PostgreSQL computes its first instant.
     Date(NaiveDate),
 }
 
-impl FromStr for Edge {
+impl FromStr for SeasonBound {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
@@ -63,7 +63,7 @@ impl FromStr for Edge {
     }
 }
 
-impl Edge {
+impl SeasonBound {
     /// Returns the instant or the date, whichever it is.
     pub(crate) fn parts(self) -> (Option<DateTime<Utc>>, Option<NaiveDate>) {
         match self {
@@ -78,17 +78,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_is_an_instant_or_a_date() {
-        let date = NaiveDate::from_ymd_opt(2030, 3, 1).map(Edge::Date);
+    fn a_bound_is_an_instant_or_a_date() {
+        let date = NaiveDate::from_ymd_opt(2030, 3, 1).map(SeasonBound::Date);
         assert_eq!("2030-03-01".parse().ok(), date);
         for text in ["2030-03-01T00:30:00+01:00", "2030-02-28T23:30:00Z", "2030-02-28t23:30:00.0z"] {
-            let at = DateTime::from_timestamp(1_898_551_800, 0).map(Edge::Instant);
+            let at = DateTime::from_timestamp(1_898_551_800, 0).map(SeasonBound::Instant);
             assert_eq!(text.parse().ok(), at, "{text}");
         }
         for text in
             ["", "2030-3-1", "2030-02-30", "+2030-3-01", "20300301", "2030-03-01T00:00:00", "2030-03-01 00:00", "now"]
         {
-            assert!(text.parse::<Edge>().is_err(), "{text}");
+            assert!(text.parse::<SeasonBound>().is_err(), "{text}");
         }
     }
 }

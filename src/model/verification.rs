@@ -32,7 +32,7 @@ pub(crate) struct CountDifference {
 
 /// Result of checking a period.
 #[derive(Debug)]
-pub struct Checked {
+pub struct VerifiedPeriod {
     pub board: String,
     pub period: String,
     /// Players in the period, by its bucket counts.
@@ -41,7 +41,7 @@ pub struct Checked {
     pub differences: Vec<Difference>,
 }
 
-impl Checked {
+impl VerifiedPeriod {
     /// Creates the result for a period that could not be checked.
     pub(crate) fn unreadable(board: String, period: String, error: &Error) -> Self {
         let (kind, subject) = ("unreadable".to_owned(), error.to_string());

@@ -27,7 +27,7 @@ use crate::{
 
 /// Result of an attempt to close a period.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum CloseOutcome {
     Closed(ClosedPeriod),
     /// There is nothing to close: the period was already closed, or has no scores.
     Nothing {
@@ -59,7 +59,7 @@ const DUE_AT_ONCE: usize = 20;
 /// reports each result at once. Closes the segments of a period after it.
 ///
 /// Returns `false`, and does nothing, while another process is closing periods.
-pub async fn close_due(admin: &Administrator, cache: &Cache, report: impl FnMut(Outcome)) -> Result<bool> {
+pub async fn close_due(admin: &Administrator, cache: &Cache, report: impl FnMut(CloseOutcome)) -> Result<bool> {
     admin.open_snapshots().await?;
     while admin.release_unused_windows().await? {}
     // Usually nothing is due, and the lock is not needed.
@@ -80,7 +80,7 @@ async fn close_all(
     cache: &Cache,
     closer: &mut Closer,
     whole_id: Option<i64>,
-    mut report: impl FnMut(Outcome),
+    mut report: impl FnMut(CloseOutcome),
 ) -> Result<()> {
     let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
     // Segments of periods that end meanwhile are left to the next run. Otherwise a run would not end
@@ -98,12 +98,12 @@ async fn close_all(
         };
         tried.insert(period_id);
         if let Some(source) = import_source {
-            report(Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) });
+            report(CloseOutcome::Waits { board, period, source, is_running: import_is_running == Some(true) });
             continue;
         }
         report(close(admin, cache, closer, period_id, &board, &period).await.unwrap_or_else(|error| {
             tracing::error!(board, period, %error, "a period could not be closed");
-            Outcome::Failed { board, period, error }
+            CloseOutcome::Failed { board, period, error }
         }));
     }
 }
@@ -118,7 +118,7 @@ pub async fn close_one(
     cache: &Cache,
     board: &Board,
     selector: &PeriodSelector,
-    mut report: impl FnMut(Outcome),
+    mut report: impl FnMut(CloseOutcome),
 ) -> Result<bool> {
     let named = named(admin, board, selector).await?;
     if selector.segment().is_some() {
@@ -142,7 +142,7 @@ pub async fn close_one(
     if !has_reported {
         // If it was due, the previous holder of the lock has closed it.
         let was_closed = is_due || named.state == PeriodState::Closed;
-        report(Outcome::Nothing { board: board.slug.to_string(), period: named.name, was_closed });
+        report(CloseOutcome::Nothing { board: board.slug.to_string(), period: named.name, was_closed });
     }
     Ok(true)
 }
@@ -156,7 +156,7 @@ async fn close(
     period_id: i64,
     board: &str,
     period: &str,
-) -> Result<Outcome> {
+) -> Result<CloseOutcome> {
     let begin = Instant::now();
     // Take the cut-off. An import of the board must end first.
     let Some(cut_off_at) = closer.cut_off(period_id).await? else {
@@ -192,17 +192,17 @@ async fn close(
     tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
     let done = ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time };
     telemetry::count_closed(&done);
-    Ok(Outcome::Closed(done))
+    Ok(CloseOutcome::Closed(done))
 }
 
 /// Returns the import that a period waits for. Returns [`Error::Conflict`] when there is
 /// none.
-async fn waiting_import(admin: &Administrator, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
+async fn waiting_import(admin: &Administrator, period_id: i64, board: &str, period: &str) -> Result<CloseOutcome> {
     let due = admin.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
         import.ok_or_else(|| Error::other_conflict(format!("closing {period} was cancelled; retry")))?;
-    Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
+    Ok(CloseOutcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
 }
 
 /// Puts a frozen top into the cache, for a day. On failure the first reader does it.
@@ -237,7 +237,7 @@ pub(crate) async fn named(admin: &Administrator, board: &Board, selector: &Perio
 
 /// A closed period whose archive was refreshed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refreshed {
+pub struct RefreshedPeriod {
     pub period: String,
     pub revision: i32,
     pub players: u64,
@@ -254,7 +254,7 @@ pub async fn refresh(
     board: &Board,
     selector: &PeriodSelector,
     act: &Act,
-) -> Result<Refreshed> {
+) -> Result<RefreshedPeriod> {
     let named = named(admin, board, selector).await?;
     if selector.segment().is_some() {
         return Err(Error::other_conflict(format!("{} is refreshed together with {}", named.name, selector.whole())));
@@ -272,7 +272,7 @@ pub async fn refresh(
         cache_top(admin, cache, segment).await;
     }
     closer.end().await;
-    Ok(Refreshed { period: named.name, revision, players })
+    Ok(RefreshedPeriod { period: named.name, revision, players })
 }
 
 /// An archive that exceeds its board's retention.

@@ -16,7 +16,7 @@ use crate::{
     periods::closing,
     store::{
         Administrator,
-        combination::{Combined, Refresher},
+        combination::{CombinedBoard, Refresher},
     },
 };
 
@@ -25,7 +25,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The result of a refresh of a combined board.
 #[derive(Debug)]
-pub struct Refreshed {
+pub struct RefreshedBoard {
     pub board: String,
     /// Revision of the ranking, from 1.
     pub revision: i32,
@@ -37,7 +37,7 @@ pub struct Refreshed {
 ///
 /// Returns [`Error::Conflict`] if a source cannot be read, [`Error::Retry`] while another
 /// process refreshes. The last ranking then still answers.
-pub async fn refresh(admin: &Administrator, cache: &Cache, board: &Board, by: &Actor) -> Result<Refreshed> {
+pub async fn refresh(admin: &Administrator, cache: &Cache, board: &Board, by: &Actor) -> Result<RefreshedBoard> {
     let Some(combined) = admin.combined(Some(board.id)).await?.pop() else {
         return Err(Error::invalid(
             "period",
@@ -57,7 +57,7 @@ pub async fn refresh(admin: &Administrator, cache: &Cache, board: &Board, by: &A
 pub async fn refresh_due(
     admin: &Administrator,
     cache: &Cache,
-    mut report: impl FnMut(&str, Result<Refreshed>),
+    mut report: impl FnMut(&str, Result<RefreshedBoard>),
 ) -> Result<bool> {
     // Usually nothing is due, and the lock is not needed.
     let mut has_work = false;
@@ -70,7 +70,7 @@ pub async fn refresh_due(
     }
     let Some(mut refresher) = admin.refresher(Duration::ZERO).await? else { return Ok(false) };
     // A board comes after those that it is computed from, so that their changes count.
-    for Combined { board_id, .. } in admin.combined(None).await? {
+    for CombinedBoard { board_id, .. } in admin.combined(None).await? {
         // Another process may have refreshed it, and the rules may have changed.
         let Some(combined) = admin.combined(Some(board_id)).await?.pop() else { continue };
         if combined.has_old_views
@@ -89,7 +89,7 @@ pub async fn refresh_due(
     Ok(true)
 }
 
-async fn is_due(admin: &Administrator, combined: &Combined) -> Result<bool> {
+async fn is_due(admin: &Administrator, combined: &CombinedBoard) -> Result<bool> {
     Ok(match combined.refresh.due(&combined.state) {
         Due::Now => true,
         Due::Later => false,
@@ -105,9 +105,9 @@ async fn combine(
     admin: &Administrator,
     cache: &Cache,
     refresher: &mut Refresher,
-    combined: &Combined,
+    combined: &CombinedBoard,
     by: Option<&Actor>,
-) -> Result<Refreshed> {
+) -> Result<RefreshedBoard> {
     let (begin, board) = (Instant::now(), combined.board.as_str());
     let built = refresher.build(combined.board_id).await;
     let done = match built {
@@ -119,7 +119,7 @@ async fn combine(
             closing::cache_top(admin, cache, done.period_id).await;
             let (time, players) = (begin.elapsed(), done.players.unsigned_abs());
             tracing::info!(board, players, duration_ms = time.as_millis(), "combined board refreshed");
-            Ok(Refreshed { board: combined.board.clone(), revision: done.revision, players, time })
+            Ok(RefreshedBoard { board: combined.board.clone(), revision: done.revision, players, time })
         }
         Err(error) => {
             if let Err(error) = admin.fail_combination(combined.board_id, &error.to_string()).await {

@@ -5,7 +5,7 @@ use crate::{
     model::{
         act::Actor,
         board::Board,
-        season::{Edge, Season},
+        season::{Season, SeasonBound},
         user::check_text,
     },
     store::Administrator,
@@ -19,7 +19,7 @@ pub async fn create(
     admin: &Administrator,
     board: &Board,
     name: &str,
-    (starts_at, ends_at): (Edge, Edge),
+    (starts_at, ends_at): (SeasonBound, SeasonBound),
     by: &Actor,
 ) -> Result<Season> {
     check_text("name", name, 40)?;

@@ -27,7 +27,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 use crate::{
     Code, Error, Result,
     model::{board::BoardSlug, user::check_text},
-    queue::{Consumer, Entry, Field, Message, NAME_MAX_BYTES, Producer, Value},
+    queue::{Consumer, Field, NAME_MAX_BYTES, Producer, QueueEntry, QueueMessage, Value},
 };
 
 /// Timeout of a call, except of the poll for messages.
@@ -210,7 +210,7 @@ impl Consumer for KafkaConsumer {
         Ok(())
     }
 
-    async fn next(&mut self, count: usize) -> Result<Vec<Message>> {
+    async fn next(&mut self, count: usize) -> Result<Vec<QueueMessage>> {
         let consumer = Arc::clone(&self.clients()?.0);
         let received = blocking(move || {
             let mut received = Vec::new();
@@ -231,7 +231,7 @@ impl Consumer for KafkaConsumer {
         let mut messages = Vec::new();
         for message in received.await? {
             let id = format!("{}:{}", message.partition(), message.offset());
-            messages.push(Message { fields: fields(message.payload()), id: id.clone() });
+            messages.push(QueueMessage { fields: fields(message.payload()), id: id.clone() });
             self.received.insert(id, message);
         }
         Ok(messages)
@@ -262,7 +262,7 @@ impl Consumer for KafkaConsumer {
     }
 
     /// Copies it to the topic `NAME.dead`, without its value if that is too large.
-    async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()> {
+    async fn reject(&mut self, message: &QueueMessage, why: &[(&str, &str)]) -> Result<()> {
         let unknown = || Error::Internal(format!("message {} is not one of the last ones", message.id));
         let original = self.received.get(&message.id).ok_or_else(unknown)?;
         let mut headers = original.headers().cloned().unwrap_or_else(OwnedHeaders::new);
@@ -350,7 +350,7 @@ impl KafkaProducer {
 }
 
 impl Producer for KafkaProducer {
-    fn place(&self) -> &str {
+    fn cursor_location(&self) -> &str {
         &self.place
     }
 
@@ -389,7 +389,7 @@ impl Producer for KafkaProducer {
         Ok(cursor)
     }
 
-    async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool> {
+    async fn append(&mut self, entries: &[QueueEntry], cursor: String) -> Result<bool> {
         let unprepared = || Error::Internal("the producer has not begun".to_owned());
         let (producer, group) = self.clients.as_ref().ok_or_else(unprepared)?;
         let mut reports = Vec::with_capacity(entries.len());
@@ -423,7 +423,7 @@ impl Producer for KafkaProducer {
 
 /// Returns the player and the JSON of an entry. The player's entries share a partition, and so keep
 /// their order.
-fn record(entry: &Entry) -> (String, String) {
+fn record(entry: &QueueEntry) -> (String, String) {
     let (mut user, mut members) = (String::new(), Vec::new());
     for (name, value) in entry {
         let json = match value {

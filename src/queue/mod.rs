@@ -27,7 +27,7 @@ const NAME_MAX_BYTES: usize = 64;
 pub(crate) type Field = (Vec<u8>, Vec<u8>);
 
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct QueueMessage {
     /// Id of the message in its queue.
     pub(crate) id: String,
     /// Its fields, or the reason why it has none.
@@ -43,17 +43,17 @@ pub(crate) trait Consumer {
     async fn join(&mut self) -> Result<()>;
 
     /// Returns at most `count` messages. Waits up to a second for the first one.
-    async fn next(&mut self, count: usize) -> Result<Vec<Message>>;
+    async fn next(&mut self, count: usize) -> Result<Vec<QueueMessage>>;
 
     /// Acknowledges the messages that the last call of [`next`](Self::next) returned.
     async fn acknowledge(&mut self) -> Result<()>;
 
     /// Writes one of these messages to the dead letters, with fields that give the reason.
-    async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()>;
+    async fn reject(&mut self, message: &QueueMessage, why: &[(&str, &str)]) -> Result<()>;
 }
 
 /// The fields of an entry that is appended.
-pub(crate) type Entry = Vec<(&'static str, Value)>;
+pub(crate) type QueueEntry = Vec<(&'static str, Value)>;
 
 /// A value of such a field.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub(crate) enum Value {
 /// Appends a board's transactions to a queue, and stores the cursor after them.
 pub(crate) trait Producer {
     /// Returns where the cursor is stored, for error texts.
-    fn place(&self) -> &str;
+    fn cursor_location(&self) -> &str;
 
     /// Prepares to append, at the start and after a failure. Returns the stored cursor; empty if
     /// there is none.
@@ -76,13 +76,13 @@ pub(crate) trait Producer {
     ///
     /// Returns `false`, and changes nothing, if the stored cursor is no longer the one that this
     /// producer knows. A producer of Kafka does not check that.
-    async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool>;
+    async fn append(&mut self, entries: &[QueueEntry], cursor: String) -> Result<bool>;
 }
 
 /// Runs `job`, and runs it again after failures that a retry may fix, until it ends or `stopping`
 /// is cancelled. The job sets its flag once it has begun. A failure before that is returned,
 /// because the setup may be wrong.
-pub(crate) async fn keep_trying(
+pub(crate) async fn retry_until_stopped(
     stopping: &CancellationToken,
     mut job: impl AsyncFnMut(&mut bool) -> Result<()>,
 ) -> Result<()> {

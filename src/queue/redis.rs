@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use crate::{
     Code, Error, Result,
     model::{board::BoardSlug, user::check_text},
-    queue::{self, Consumer, Entry, Field, Message, NAME_MAX_BYTES, Producer},
+    queue::{self, Consumer, Field, NAME_MAX_BYTES, Producer, QueueEntry, QueueMessage},
 };
 
 /// Timeout of a call, including the connection attempt.
@@ -147,14 +147,14 @@ impl Consumer for RedisConsumer {
         Ok(())
     }
 
-    async fn next(&mut self, count: usize) -> Result<Vec<Message>> {
+    async fn next(&mut self, count: usize) -> Result<Vec<QueueMessage>> {
         let entries = self.receive(count).await?;
         self.received = entries.iter().map(|(id, _)| id.clone()).collect();
         let message = |(id, fields): Stored| {
             if fields.is_none() {
                 tracing::warn!(entry = id, "the stream was trimmed before this message was consumed");
             }
-            fields.map(|fields| Message { id, fields: Ok(fields) })
+            fields.map(|fields| QueueMessage { id, fields: Ok(fields) })
         };
         Ok(entries.into_iter().filter_map(message).collect())
     }
@@ -168,7 +168,7 @@ impl Consumer for RedisConsumer {
     }
 
     /// Moves it to the stream `NAME:dead`.
-    async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()> {
+    async fn reject(&mut self, message: &QueueMessage, why: &[(&str, &str)]) -> Result<()> {
         let mut command = cmd("EVAL");
         command.arg(MOVE).arg(2).arg(&self.stream.name).arg(format!("{}:dead", self.stream.name));
         command.arg(&self.group).arg(&message.id);
@@ -209,7 +209,7 @@ impl RedisProducer {
 }
 
 impl Producer for RedisProducer {
-    fn place(&self) -> &str {
+    fn cursor_location(&self) -> &str {
         &self.key
     }
 
@@ -219,7 +219,7 @@ impl Producer for RedisProducer {
         Ok(self.cursor.clone())
     }
 
-    async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool> {
+    async fn append(&mut self, entries: &[QueueEntry], cursor: String) -> Result<bool> {
         let mut command = cmd("EVAL");
         command.arg(APPEND).arg(2).arg(&self.stream.name).arg(&self.key).arg(&self.cursor).arg(&cursor);
         command.arg(self.max_length.map(|length| length.to_string()).unwrap_or_default());

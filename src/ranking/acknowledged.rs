@@ -12,7 +12,7 @@ const FORGET_AFTER: Duration = Duration::from_mins(10);
 
 /// The highest batch number that this instance has acknowledged, per board and lane.
 #[derive(Debug, Default)]
-pub(crate) struct Acknowledged(RwLock<HashMap<i32, Batches>>);
+pub(crate) struct AcknowledgedBatches(RwLock<HashMap<i32, Batches>>);
 
 /// The acknowledged batches of a board.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ struct Batches {
     raised_at: Instant,
 }
 
-impl Acknowledged {
+impl AcknowledgedBatches {
     /// Records that a batch of a lane was acknowledged to a caller.
     pub(crate) fn raise(&self, board_id: i32, lane: usize, batch: i64) {
         let mut boards = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Acknowledged {
     }
 
     /// Returns the highest acknowledged batch of each lane of a board.
-    pub(crate) fn of(&self, board_id: i32) -> Vec<i64> {
+    pub(crate) fn batches(&self, board_id: i32) -> Vec<i64> {
         let boards = self.0.read().unwrap_or_else(PoisonError::into_inner);
         boards.get(&board_id).map(|board| board.lanes.clone()).unwrap_or_default()
     }
@@ -63,23 +63,23 @@ mod tests {
 
     #[test]
     fn a_state_must_hold_every_lane() {
-        let acknowledged = Acknowledged::default();
-        assert!(covers(&[0, 0], &acknowledged.of(1)));
+        let acknowledged = AcknowledgedBatches::default();
+        assert!(covers(&[0, 0], &acknowledged.batches(1)));
         acknowledged.raise(1, 1, 7);
         acknowledged.raise(1, 1, 5);
-        assert!(covers(&[0, 7], &acknowledged.of(1)));
-        assert!(!covers(&[9, 6], &acknowledged.of(1)));
-        assert!(!covers(&[9], &acknowledged.of(1)));
-        assert!(covers(&[], &acknowledged.of(2)));
+        assert!(covers(&[0, 7], &acknowledged.batches(1)));
+        assert!(!covers(&[9, 6], &acknowledged.batches(1)));
+        assert!(!covers(&[9], &acknowledged.batches(1)));
+        assert!(covers(&[], &acknowledged.batches(2)));
     }
 
     #[test]
     fn boards_without_new_batches_are_forgotten() {
-        let acknowledged = Acknowledged::default();
+        let acknowledged = AcknowledgedBatches::default();
         acknowledged.raise(1, 1, 7);
         let now = Instant::now();
         acknowledged.forget_idle(now);
-        assert_eq!(acknowledged.of(1), [0, 7], "a cached answer may be older");
+        assert_eq!(acknowledged.batches(1), [0, 7], "a cached answer may be older");
         acknowledged.forget_idle(now + FORGET_AFTER);
         assert!(acknowledged.0.read().unwrap_or_else(PoisonError::into_inner).is_empty());
     }

@@ -5,7 +5,7 @@
 
 mod answer;
 
-pub(super) use answer::Answer;
+pub(super) use answer::PendingAnswer;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -46,7 +46,7 @@ struct State<T, R> {
 
 #[derive(Debug)]
 struct Batch<T, R> {
-    /// Requests. Each reference expires when the caller drops its [`Answer`].
+    /// Requests. Each reference expires when the caller drops its [`PendingAnswer`].
     requests: Vec<(T, Weak<()>)>,
     callers: Callers<R>,
 }
@@ -66,7 +66,7 @@ impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
 
     /// Adds a request to the next batch. Starts a task with `work` unless `at_once` tasks are
     /// running.
-    pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> Answer<R> {
+    pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> PendingAnswer<R> {
         let (answer, starts) = {
             let mut state = self.state();
             let answer = state.waiting.callers.add();

@@ -48,7 +48,7 @@ impl PeriodCache {
         self.0.get(key)
     }
 
-    pub(super) fn keep(&self, key: (i32, PeriodSelector), resolved: Arc<ResolvedPeriod>, source: PeriodSource) {
+    pub(super) fn insert(&self, key: (i32, PeriodSelector), resolved: Arc<ResolvedPeriod>, source: PeriodSource) {
         self.0.insert(key, (resolved, source));
     }
 
@@ -60,7 +60,7 @@ impl PeriodCache {
 
 /// Players in each bucket of a ranking.
 #[derive(Debug)]
-pub(crate) struct KnownCounts {
+pub(crate) struct CachedCounts {
     pub(crate) version: CountsVersion,
     /// Players of buckets 0 to 99.
     pub(crate) counts: Vec<i64>,
@@ -69,7 +69,7 @@ pub(crate) struct KnownCounts {
 
 /// The newest known counts of each ranking.
 #[derive(Debug)]
-pub(crate) struct CountsCache(pub(super) moka::sync::Cache<i64, Arc<KnownCounts>>);
+pub(crate) struct CountsCache(pub(super) moka::sync::Cache<i64, Arc<CachedCounts>>);
 
 impl Default for CountsCache {
     fn default() -> Self {
@@ -139,7 +139,7 @@ impl TopCache {
     /// Creates an empty cache. A caller waits up to `timeout` for another caller's refill.
     pub(crate) fn new(timeout: Duration) -> Self {
         // A page takes about as much memory as its body.
-        let bytes = |_: &ListKey, kept: &CachedTop| u32::try_from(2 * kept.body.len() + 256).unwrap_or(u32::MAX);
+        let bytes = |_: &ListKey, cached: &CachedTop| u32::try_from(2 * cached.body.len() + 256).unwrap_or(u32::MAX);
         Self {
             frozen: FrozenCache::default(),
             lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).time_to_live(NAMES_TTL).build(),

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     Result,
     cache::{Cache, CacheKey},
-    ranking::{caches::KnownCounts, rankings::Rankings},
+    ranking::{caches::CachedCounts, rankings::Rankings},
     store::{period::RankingRef, rank::CountsVersion},
 };
 
@@ -20,27 +20,27 @@ const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Returns counts of a ranking at any version from this process, or at the current version from
 /// the shared cache.
-pub(crate) async fn known(rankings: &Rankings, ranking: RankingRef) -> Result<Option<Arc<KnownCounts>>> {
+pub(crate) async fn cached_counts(rankings: &Rankings, ranking: RankingRef) -> Result<Option<Arc<CachedCounts>>> {
     if let Some(known) = rankings.counts.0.get(&ranking.ranking_id) {
         return Ok(Some(known));
     }
     let Some(version) = rankings.primary.counts_version(ranking).await? else { return Ok(None) };
-    let Some(counts) = cached(&rankings.cache, ranking.ranking_id, &version).await else { return Ok(None) };
-    let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
+    let Some(counts) = counts_of_version(&rankings.cache, ranking.ranking_id, &version).await else { return Ok(None) };
+    let known = Arc::new(CachedCounts { version, counts, shared_at: Instant::now() });
     rankings.counts.0.insert(ranking.ranking_id, Arc::clone(&known));
     Ok(Some(known))
 }
 
 /// Stores counts that a statement returned, here and in the shared cache.
-pub(crate) fn learn(
+pub(crate) fn store_counts(
     rankings: &Rankings,
     ranking: RankingRef,
     version: CountsVersion,
     counts: Vec<i64>,
-) -> Arc<KnownCounts> {
+) -> Arc<CachedCounts> {
     let before = rankings.counts.0.get(&ranking.ranking_id).map(|known| known.shared_at);
     let shared_at = before.filter(|at| at.elapsed() < SHARE_INTERVAL);
-    let known = Arc::new(KnownCounts { version, counts, shared_at: shared_at.unwrap_or_else(Instant::now) });
+    let known = Arc::new(CachedCounts { version, counts, shared_at: shared_at.unwrap_or_else(Instant::now) });
     rankings.counts.0.insert(ranking.ranking_id, Arc::clone(&known));
     if shared_at.is_none()
         && let Ok(bytes) = serde_json::to_vec(&known.counts)
@@ -52,7 +52,7 @@ pub(crate) fn learn(
 
 /// Returns the counts of a version from the shared cache. Ignores values that are not bucket
 /// counts.
-pub(crate) async fn cached(cache: &Cache, ranking_id: i64, version: &CountsVersion) -> Option<Vec<i64>> {
+pub(crate) async fn counts_of_version(cache: &Cache, ranking_id: i64, version: &CountsVersion) -> Option<Vec<i64>> {
     let bytes = cache.get(&key(ranking_id, version)).await?;
     serde_json::from_slice(&bytes).ok().filter(|counts: &Vec<i64>| counts.len() == 100)
 }

@@ -16,7 +16,7 @@ mod tests;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::ranking::directory::{
-    arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, Profile, Record, header, units},
+    arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, ProfileRef, Record, header, units},
     table::AddressTable,
 };
 
@@ -70,12 +70,12 @@ impl Directory {
 
     #[cfg(test)]
     #[must_use]
-    pub fn profile(&self, user_id: u32) -> Option<Profile<'_>> {
+    pub fn profile(&self, user_id: u32) -> Option<ProfileRef<'_>> {
         self.find_id(user_id).and_then(|address| self.arena.record(address).profile())
     }
 
     /// Returns the profiles of users, in their order.
-    pub fn profiles(&self, user_ids: &[u32]) -> impl Iterator<Item = Option<Profile<'_>>> {
+    pub fn profiles(&self, user_ids: &[u32]) -> impl Iterator<Item = Option<ProfileRef<'_>>> {
         // A separate pass over the tables lets the CPU overlap their cache misses.
         let addresses: Vec<Option<u32>> = user_ids.iter().map(|&user_id| self.find_id(user_id)).collect();
         addresses.into_iter().map(|address| self.arena.record(address?).profile())
@@ -86,7 +86,7 @@ impl Directory {
     /// An unchanged profile keeps its age. If another user has the same external id, the directory
     /// forgets that user. The directory keeps no profile of this user if a text is empty or too
     /// long, or if the memory bound is too small.
-    pub fn put(&mut self, profile: Profile<'_>) {
+    pub fn put(&mut self, profile: ProfileRef<'_>) {
         if let Some(address) = self.find_id(profile.user_id) {
             if self.arena.record(address).profile() == Some(profile) {
                 return;

@@ -2,7 +2,7 @@
 
 use crate::{
     Result,
-    model::{board::BoardSlug, explain::Step, period::PeriodSelector, user::UserId},
+    model::{board::BoardSlug, explain::ExplainStep, period::PeriodSelector, user::UserId},
     ranking::rankings::Rankings,
 };
 
@@ -15,7 +15,7 @@ pub async fn explain(
     board: &BoardSlug,
     user_id: &UserId,
     period: &PeriodSelector,
-) -> Result<Vec<Step>> {
+) -> Result<Vec<ExplainStep>> {
     if let Some(board) = rankings.primary.board(board).await? {
         rankings.indexes.apply(board.id).await?;
     }

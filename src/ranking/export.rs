@@ -17,7 +17,7 @@ use crate::{
         tier::{Tier, Tiers},
     },
     ranking::{rankings::Rankings, read},
-    store::{export::Snapshot, score::ShownEntry},
+    store::{export::ExportSnapshot, score::ShownEntry},
 };
 
 /// Columns of all files, before `tier` and `metadata`. The header line is present even if the period
@@ -34,7 +34,7 @@ pub struct Export {
     tiers: Tiers,
     order: Order,
     /// `None` for a period without scores.
-    snapshot: Option<Snapshot>,
+    snapshot: Option<ExportSnapshot>,
     is_begun: bool,
     /// Players written so far.
     players: u64,
@@ -50,7 +50,7 @@ pub async fn begin(
     format: FileFormat,
     has_metadata: bool,
 ) -> Result<Export> {
-    let (header, snapshot) = read::snapshot(rankings, board, selector).await?;
+    let (header, snapshot) = read::export_snapshot(rankings, board, selector).await?;
     let tiers = header.tiers.clone().unwrap_or_else(|| board.tiers.clone());
     Ok(Export {
         header,
@@ -69,9 +69,9 @@ impl Export {
     /// Returns the next bytes of the file; `None` at its end.
     ///
     /// After an error the file is incomplete.
-    pub async fn read_on(&mut self) -> Result<Option<Vec<u8>>> {
+    pub async fn next_rows(&mut self) -> Result<Option<Vec<u8>>> {
         let lines = match &mut self.snapshot {
-            Some(snapshot) => snapshot.read_on().await?,
+            Some(snapshot) => snapshot.next_rows().await?,
             None => Vec::new(),
         };
         self.players += lines.len() as u64;

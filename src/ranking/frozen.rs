@@ -12,7 +12,7 @@ use crate::{
     ranking::{caches::Frozen, rankings::Rankings},
     store::{
         period::{ArchiveRef, ResolvedPeriod},
-        rank::State,
+        rank::RankingState,
     },
     telemetry::{self, ReadSource},
 };
@@ -24,7 +24,7 @@ pub(crate) async fn frozen(
     rankings: &Rankings,
     resolved: &ResolvedPeriod,
     archive: ArchiveRef,
-    state: &State,
+    state: &RankingState,
     size: u32,
 ) -> Result<Arc<Frozen>> {
     let key = CacheKey::Closed {

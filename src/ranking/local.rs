@@ -14,7 +14,7 @@ use crate::{
         rank::{Header, LocalPage, LocalStart, PageStart},
     },
     ranking::{cursor::Cursor, rankings::Rankings, read::no_entry, source},
-    store::rank::{Group, LocalPart, LocalRows},
+    store::rank::{LocalPart, LocalRows, PlayerGroup},
 };
 
 /// Returns a page of a player and the player's friends.
@@ -45,7 +45,7 @@ pub async fn page(
     // Read once, even if the period is looked up again.
     let known = OnceCell::new();
     let group = || known.get_or_try_init(|| group_of(rankings, friends));
-    let page = source::read(rankings, board, selector, false, |source| async move {
+    let page = source::with_source(rankings, board, selector, false, |source| async move {
         let (state, local) = source.local(group().await?, part, limit).await?;
         Ok(page_of(board, source.header(&state), local))
     });
@@ -57,7 +57,7 @@ pub async fn page(
     Ok(page)
 }
 
-async fn group_of(rankings: &Rankings, friends: &FriendsOf) -> Result<Group> {
+async fn group_of(rankings: &Rankings, friends: &FriendsOf) -> Result<PlayerGroup> {
     let group = rankings.reader.friend_ids(friends).await?;
     group.ok_or_else(|| Error::not_found(Resource::User, friends.user_id.as_str()))
 }

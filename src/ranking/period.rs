@@ -15,7 +15,7 @@ use crate::{
     ranking::rankings::Rankings,
     store::{
         period::{PeriodSource, ResolvedPeriod},
-        rank::{State, StateOf, Version},
+        rank::{RankingState, StateOf, Version},
     },
 };
 
@@ -72,12 +72,12 @@ pub(crate) async fn positions_before(
 /// Returns the period that a selector means on a board.
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
-pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Resolved> {
+pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<PeriodResolution> {
     if let Some(cached) = cached(rankings, board, selector) {
         return cached;
     }
     let found = rankings.reader.resolve_periods(&[board], selector).await?.pop().flatten();
-    keep_resolved(rankings, board, selector, found)
+    cache_resolution(rankings, board, selector, found)
 }
 
 /// Returns the period that a selector means on each board, like [`resolve`]. One statement resolves
@@ -86,7 +86,7 @@ pub(crate) async fn resolve_all(
     rankings: &Rankings,
     boards: &[Board],
     selector: &PeriodSelector,
-) -> Result<Vec<Result<Resolved>>> {
+) -> Result<Vec<Result<PeriodResolution>>> {
     let known: Vec<_> = boards.iter().map(|board| cached(rankings, board, selector)).collect();
     let unknown: Vec<&Board> =
         boards.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(board, _)| board).collect();
@@ -94,13 +94,13 @@ pub(crate) async fn resolve_all(
         if unknown.is_empty() { Vec::new() } else { rankings.reader.resolve_periods(&unknown, selector).await? };
     let mut found = found.into_iter();
     let resolved = boards.iter().zip(known).map(|(board, known)| {
-        known.unwrap_or_else(|| keep_resolved(rankings, board, selector, found.next().flatten()))
+        known.unwrap_or_else(|| cache_resolution(rankings, board, selector, found.next().flatten()))
     });
     Ok(resolved.collect())
 }
 
 /// Returns what a selector means on a board, if no statement is needed for that.
-fn cached(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Option<Result<Resolved>> {
+fn cached(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Option<Result<PeriodResolution>> {
     if let Some(segment) = selector.segment().filter(|segment| !board.segments.contains(&segment.attribute)) {
         let attributes: Vec<&str> = board.segments.iter().map(Attribute::as_str).collect();
         let declared = if attributes.is_empty() {
@@ -123,16 +123,16 @@ fn cached(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Opti
         }));
     }
     let (resolved, source) = rankings.periods.get(&(board.id, selector.clone()))?;
-    Some(Ok(Resolved::Players(resolved, source)))
+    Some(Ok(PeriodResolution::Players(resolved, source)))
 }
 
 /// Caches what a selector means on a board, as a statement has `found` it.
-fn keep_resolved(
+fn cache_resolution(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     found: Option<(ResolvedPeriod, Version, i64)>,
-) -> Result<Resolved> {
+) -> Result<PeriodResolution> {
     let kind = selector.kind();
     let Some((resolved, version, revision)) = found else {
         return Err(Error::NotFound {
@@ -155,8 +155,8 @@ fn keep_resolved(
     let resolved = Arc::new(resolved);
     // Only a period with players is cached.
     if let Some(source) = resolved.source {
-        rankings.periods.keep((board.id, selector.clone()), Arc::clone(&resolved), source);
-        return Ok(Resolved::Players(resolved, source));
+        rankings.periods.insert((board.id, selector.clone()), Arc::clone(&resolved), source);
+        return Ok(PeriodResolution::Players(resolved, source));
     }
     // Other periods have no archive any more, are not ready, or are empty.
     if resolved.period.state == PeriodState::Closed && !resolved.has_archive {
@@ -179,7 +179,10 @@ fn keep_resolved(
     // The period, or the segment of a closed period, has no scores.
     let Version { epoch, batches } = version;
     let of = StateOf::Batches(batches);
-    Ok(Resolved::Empty(resolved, State { epoch, of, players: 0, revision, answered_by: AnsweredBy::Sql }))
+    Ok(PeriodResolution::Empty(
+        resolved,
+        RankingState { epoch, of, players: 0, revision, answered_by: AnsweredBy::Sql },
+    ))
 }
 
 /// Attempts to read a period whose ranking or archive is replaced during the read.
@@ -192,7 +195,7 @@ pub(super) async fn read_current<T, F: Future<Output = Result<T>>>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    read: impl Fn(Resolved) -> F,
+    read: impl Fn(PeriodResolution) -> F,
 ) -> Result<T> {
     for _ in 0..ATTEMPTS {
         match read(resolve(rankings, board, selector).await?).await {
@@ -204,9 +207,9 @@ pub(super) async fn read_current<T, F: Future<Output = Result<T>>>(
 }
 
 /// The period that a selector means.
-pub(crate) enum Resolved {
+pub(crate) enum PeriodResolution {
     /// A period with players, and its ranking or archive.
     Players(Arc<ResolvedPeriod>, PeriodSource),
     /// A period without scores.
-    Empty(Arc<ResolvedPeriod>, State),
+    Empty(Arc<ResolvedPeriod>, RankingState),
 }

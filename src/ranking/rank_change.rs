@@ -12,13 +12,13 @@ use crate::{
         rank::RankChange,
     },
     ranking::{
-        index::key::RankKey,
-        indexes::{Access, board::Loaded},
-        period::{self, Resolved},
+        index_registry::{ReadPath, board::LoadedIndex},
+        period::{self, PeriodResolution},
+        rank_index::key::RankKey,
         rankings::Rankings,
         source::score,
     },
-    rules::Standing,
+    rules::EventStanding,
     store::period::PeriodSource,
 };
 
@@ -26,52 +26,52 @@ use crate::{
 pub(crate) async fn rank_changes(
     rankings: &Rankings,
     board: &Board,
-    standings: &[&Standing],
+    standings: &[&EventStanding],
 ) -> Result<Vec<RankChange>> {
     let names: BTreeSet<&str> = standings.iter().map(|standing| standing.period.as_str()).collect();
     // Concurrently, so that all periods share one round.
-    let accesses = join_all(names.iter().map(|name| access_of(rankings, board, name))).await;
+    let read_paths = join_all(names.iter().map(|name| read_path_of(rankings, board, name))).await;
     let mut views = HashMap::new();
-    for (name, access) in names.into_iter().zip(accesses) {
-        match access {
-            Ok(Some(Access::Index(view))) => {
+    for (name, read_path) in names.into_iter().zip(read_paths) {
+        match read_path {
+            Ok(Some(ReadPath::Index(view))) => {
                 views.insert(name, view);
             }
-            Ok(None | Some(Access::Sql(_)))
+            Ok(None | Some(ReadPath::Sql(_)))
             | Err(Error::Replaced | Error::Retry { code: Code::IndexUnavailable | Code::ConcurrentChange, .. }) => {}
             Err(error) => return Err(error),
         }
     }
-    let change = |standing: &&Standing| {
+    let change = |standing: &&EventStanding| {
         let user_id = u32::try_from(standing.user_id).ok()?;
-        views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board, user_id, standing.was)).ok()
+        views.get(standing.period.as_str())?.read_index(|loaded, _| change(loaded, board, user_id, standing.was)).ok()
     };
     let changes: Vec<Option<RankChange>> = standings.iter().map(change).collect();
     // A period is closed or has no index yet, so SQL reads it, if it has bucket rows.
     let others = standings.iter().zip(&changes).filter(|(_, change)| change.is_none());
-    let others: Vec<&Standing> = others.map(|(standing, _)| *standing).collect();
+    let others: Vec<&EventStanding> = others.map(|(standing, _)| *standing).collect();
     let mut by_sql = Vec::new().into_iter();
     if !others.is_empty() {
-        let _permit = rankings.indexes.permit(board.id).await?;
+        let _permit = rankings.indexes.sql_permit(board.id).await?;
         rankings.indexes.apply(board.id).await?;
         by_sql = rankings.primary.rank_changes(board.id, &others).await?.into_iter();
     }
     Ok(changes.into_iter().map(|change| change.or_else(|| by_sql.next()).unwrap_or_default()).collect())
 }
 
-async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<Access>> {
+async fn read_path_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<ReadPath>> {
     let selector: PeriodSelector = name.parse()?;
-    let Ok(Resolved::Players(resolved, PeriodSource::Live(ranking))) =
+    let Ok(PeriodResolution::Players(resolved, PeriodSource::Live(ranking))) =
         period::resolve(rankings, board, &selector).await
     else {
         return Ok(None);
     };
-    rankings.indexes.access(board.slug.as_str(), &resolved, ranking, true).await.map(Some)
+    rankings.indexes.read_path(board.slug.as_str(), &resolved, ranking, true).await.map(Some)
 }
 
 /// Returns a player's rank, and the rank that the player's earlier key would have now. A rank is
 /// `None` if its key does not exist.
-fn change(loaded: &Loaded, board: &Board, user_id: u32, was: Option<(i64, i64)>) -> RankChange {
+fn change(loaded: &LoadedIndex, board: &Board, user_id: u32, was: Option<(i64, i64)>) -> RankChange {
     let (index, ties) = (&loaded.index, board.ties);
     let own = index.key(user_id);
     let rank_of = |key: &RankKey| match ties {

@@ -10,9 +10,9 @@ use crate::{
     background::{Background, UPKEEP_EVERY},
     cache::{Cache, CacheKey},
     ranking::{
-        acknowledged::Acknowledged,
+        acknowledged::AcknowledgedBatches,
         caches::{CountsCache, Overviews, PeriodCache, TopCache},
-        indexes::Indexes,
+        index_registry::IndexRegistry,
     },
     store::{BucketWriter, IndexReader, Reader, period::RankingRef},
 };
@@ -24,8 +24,8 @@ pub struct Rankings {
     /// The primary, which answers by SQL: a replica cannot apply batches.
     pub(crate) primary: Reader,
     pub(crate) cache: Cache,
-    pub(crate) indexes: Arc<Indexes>,
-    pub(crate) acknowledged: Arc<Acknowledged>,
+    pub(crate) indexes: Arc<IndexRegistry>,
+    pub(crate) acknowledged: Arc<AcknowledgedBatches>,
     pub(super) periods: PeriodCache,
     pub(super) counts: CountsCache,
     pub(super) overviews: Overviews,
@@ -48,11 +48,11 @@ impl Rankings {
         background: &Background,
     ) -> Self {
         let primary_reader = primary.reader.clone();
-        let indexes = Indexes::new(index_reader, primary, index_memory, timeout, background);
+        let indexes = IndexRegistry::new(index_reader, primary, index_memory, timeout, background);
         if index_memory > 0 {
             background.spawn(Arc::clone(&indexes).maintain());
         }
-        let acknowledged: Arc<Acknowledged> = Arc::default();
+        let acknowledged: Arc<AcknowledgedBatches> = Arc::default();
         let idle = Arc::clone(&acknowledged);
         background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
         Self {

@@ -12,18 +12,18 @@ use crate::{
     model::{
         board::Board,
         period::PeriodSelector,
-        rank::{Chosen, Distribution, Header, Page, PageStart, Row, Standing, TierCounts},
+        rank::{Chosen, Distribution, Header, Page, PageStart, PlayerStanding, Row, TierCounts},
         user::UserId,
     },
     ranking::{
         cursor::Cursor,
-        indexes::{IndexView, Wanted},
-        period::{self, Resolved},
+        index_registry::{IndexRequest, IndexView},
+        period::{self, PeriodResolution},
         rankings::Rankings,
         source::{self, RankSource},
     },
     store::{
-        export::Snapshot,
+        export::ExportSnapshot,
         period::PeriodSource,
         rank::{StoredRow, StoredStanding},
     },
@@ -49,7 +49,7 @@ pub async fn page(
         PageStart::Cursor(_) => 1,
     };
     let cursor = &cursor;
-    source::read(rankings, board, selector, false, |source| async move {
+    source::with_source(rankings, board, selector, false, |source| async move {
         let (state, rows) = match cursor {
             Some(cursor) => source.page_after(cursor.key, limit).await?,
             None => source.page(from, limit).await?,
@@ -69,21 +69,21 @@ pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Pa
 }
 
 /// Opens a snapshot of the period that `selector` means; no snapshot for a period without scores.
-pub(crate) async fn snapshot(
+pub(crate) async fn export_snapshot(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-) -> Result<(Header, Option<Snapshot>)> {
+) -> Result<(Header, Option<ExportSnapshot>)> {
     period::read_current(rankings, board, selector, |resolved| async move {
         let (resolved, source) = match resolved {
-            Resolved::Empty(resolved, state) => return Ok((state.header(&resolved), None)),
-            Resolved::Players(resolved, source) => (resolved, source),
+            PeriodResolution::Empty(resolved, state) => return Ok((state.header(&resolved), None)),
+            PeriodResolution::Players(resolved, source) => (resolved, source),
         };
         let reader = match source {
             PeriodSource::Live(ranking) => rankings.applied(ranking).await?,
             PeriodSource::Archive(_) => &rankings.reader,
         };
-        let (snapshot, state) = reader.snapshot(&resolved, source).await?;
+        let (snapshot, state) = reader.export_snapshot(&resolved, source).await?;
         Ok((state.header(&resolved), Some(snapshot)))
     })
     .await
@@ -111,9 +111,9 @@ pub async fn standing(
     selector: &PeriodSelector,
     user_id: &UserId,
     around: u32,
-) -> Result<Standing> {
+) -> Result<PlayerStanding> {
     let around = i32::try_from(around).unwrap_or(i32::MAX);
-    source::read(rankings, board, selector, false, |source| async move {
+    source::with_source(rankings, board, selector, false, |source| async move {
         let (state, found) = source.standing(user_id, around).await?;
         let user_exists = found.user_exists;
         standing_of(source.header(&state), found).ok_or_else(|| no_entry(user_id, selector, user_exists))
@@ -133,7 +133,7 @@ pub(crate) async fn standings(
     boards: &[Board],
     selector: &PeriodSelector,
     user_id: &UserId,
-) -> Result<Vec<Result<Standing>>> {
+) -> Result<Vec<Result<PlayerStanding>>> {
     let resolved = period::resolve_all(rankings, boards, selector).await?;
     let mut found = standings_in_indexes(rankings, boards, &resolved, user_id).await?;
     let is_known = found.iter().any(|found| matches!(found, Some(Ok(Some(_)))));
@@ -145,8 +145,8 @@ pub(crate) async fn standings(
     let others = boards.iter().zip(resolved).enumerate().filter(|(index, _)| found[*index].is_none());
     let others = others.map(|(index, (board, resolved))| async move {
         let standing = match resolved {
-            Ok(Resolved::Players(..)) => standing(rankings, board, selector, user_id, 0).await.map(Some),
-            Ok(Resolved::Empty(..)) => Ok(None),
+            Ok(PeriodResolution::Players(..)) => standing(rankings, board, selector, user_id, 0).await.map(Some),
+            Ok(PeriodResolution::Empty(..)) => Ok(None),
             Err(error) => Err(error),
         };
         (index, standing)
@@ -158,7 +158,7 @@ pub(crate) async fn standings(
             other => other,
         });
     }
-    let found: Vec<Result<Option<Standing>>> = found.into_iter().flatten().collect();
+    let found: Vec<Result<Option<PlayerStanding>>> = found.into_iter().flatten().collect();
     Ok(found.into_iter().map(|found| found?.ok_or_else(|| no_entry(user_id, selector, true))).collect())
 }
 
@@ -167,21 +167,21 @@ pub(crate) async fn standings(
 async fn standings_in_indexes(
     rankings: &Rankings,
     boards: &[Board],
-    resolved: &[Result<Resolved>],
+    resolved: &[Result<PeriodResolution>],
     user_id: &UserId,
-) -> Result<Vec<Option<Result<Option<Standing>>>>> {
+) -> Result<Vec<Option<Result<Option<PlayerStanding>>>>> {
     // Run a round of the boards whose period is open.
-    let wanted: Vec<Option<Wanted<'_>>> = boards
+    let wanted: Vec<Option<IndexRequest<'_>>> = boards
         .iter()
         .zip(resolved)
         .map(|(board, resolved)| match resolved {
-            Ok(Resolved::Players(resolved, PeriodSource::Live(ranking))) => {
+            Ok(PeriodResolution::Players(resolved, PeriodSource::Live(ranking))) => {
                 Some((board.slug.as_str(), &**resolved, *ranking))
             }
             _ => None,
         })
         .collect();
-    let views = rankings.indexes.access_all(&wanted).await;
+    let views = rankings.indexes.index_views(&wanted).await;
     let nothing = || boards.iter().map(|_| None).collect();
     // All views are of one round, so they share the epoch of the directory.
     let Some(view) = views.iter().flatten().next() else { return Ok(nothing()) };
@@ -200,9 +200,9 @@ async fn standings_in_indexes(
         Err(error) => return Err(error),
     };
     // Find the player in each index.
-    let standing = |(board, (resolved, view)): (&Board, (&Result<Resolved>, &Option<IndexView>))| {
-        let (Ok(Resolved::Players(resolved, _)), Some(view)) = (resolved, view) else { return None };
-        let source = RankSource::of_index(rankings, board, Arc::clone(resolved), view.clone());
+    let standing = |(board, (resolved, view)): (&Board, (&Result<PeriodResolution>, &Option<IndexView>))| {
+        let (Ok(PeriodResolution::Players(resolved, _)), Some(view)) = (resolved, view) else { return None };
+        let source = RankSource::from_index(rankings, board, Arc::clone(resolved), view.clone());
         let (state, found) = source.standing_in(view, user, &profile).ok()?;
         Some(Ok(found.and_then(|found| standing_of(source.header(&state), found))))
     };
@@ -210,12 +210,12 @@ async fn standings_in_indexes(
 }
 
 /// Separates a player from the neighbours. `None` if the player has no entry.
-pub(crate) fn standing_of(header: Header, found: StoredStanding) -> Option<Standing> {
+pub(crate) fn standing_of(header: Header, found: StoredStanding) -> Option<PlayerStanding> {
     let player = found.player?;
     let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
     let (above, below) = others.partition(|row| row.position < player.row.position);
     let percentile = percentile(player.worse, header.players);
-    Some(Standing { header, player: player.row, percentile, above, below })
+    Some(PlayerStanding { header, player: player.row, percentile, above, below })
 }
 
 /// Returns 100 × players strictly worse ÷ max(players − 1, 1).
@@ -252,7 +252,7 @@ pub async fn chosen(
         Chosen { header, rows, local_ranks, missing }
     };
     let (wanted, chosen_of) = (&wanted, &chosen_of);
-    source::read(rankings, board, selector, false, |source| async move {
+    source::with_source(rankings, board, selector, false, |source| async move {
         let (state, rows) = source.chosen(wanted).await?;
         Ok(chosen_of(source.header(&state), rows))
     })
@@ -271,7 +271,7 @@ pub async fn newcomer(
     if score == i64::MIN {
         return Err(Error::invalid("score", "must be above the least 64-bit integer"));
     }
-    source::read(rankings, board, selector, false, |source| async move {
+    source::with_source(rankings, board, selector, false, |source| async move {
         let (state, rank) = source.newcomer(score).await?;
         Ok((source.header(&state), rank))
     })
@@ -280,7 +280,7 @@ pub async fn newcomer(
 
 /// Returns the percentiles and the histogram of a period's scores.
 pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
-    source::read(rankings, board, selector, false, |source| async move {
+    source::with_source(rankings, board, selector, false, |source| async move {
         let (state, (percentiles, histogram)) = source.distribution().await?;
         Ok(Distribution { header: source.header(&state), percentiles, histogram })
     })
@@ -289,7 +289,7 @@ pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodS
 
 /// Returns the number of players in each tier.
 pub(crate) async fn tiers(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<TierCounts> {
-    source::read(rankings, board, selector, false, |source| async move {
+    source::with_source(rankings, board, selector, false, |source| async move {
         let (state, counts) = source.tiers().await?;
         Ok(TierCounts { header: source.header(&state), counts })
     })

@@ -19,7 +19,7 @@ pub(crate) const CANDIDATES_MAX: u32 = 250;
 const TEXT_MAX: usize = 128;
 
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SearchResult {
     /// A player has the text as the id.
     Id(UserId),
     /// The players of the ranking whose id or name begins with the text.
@@ -39,15 +39,15 @@ pub(crate) async fn players(
     board: &Board,
     selector: &PeriodSelector,
     text: &str,
-) -> Result<Found> {
+) -> Result<SearchResult> {
     let text = text.trim();
     let text = &text[..text.floor_char_boundary(TEXT_MAX)];
     user::check_text("search", text, TEXT_MAX)?;
     let ids = rankings.reader.users_named(text, CANDIDATES_MAX).await?;
     if ids.iter().any(|id| id == text) {
-        return Ok(Found::Id(text.parse()?));
+        return Ok(SearchResult::Id(text.parse()?));
     }
     let is_cut = ids.len() >= CANDIDATES_MAX as usize;
     let users: Vec<UserId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-    Ok(Found::Players { chosen: Box::new(read::chosen(rankings, board, selector, &users).await?), is_cut })
+    Ok(SearchResult::Players { chosen: Box::new(read::chosen(rankings, board, selector, &users).await?), is_cut })
 }

@@ -18,9 +18,9 @@ use crate::{
         user::UserId,
     },
     ranking::{
-        index::key::RankKey,
-        indexes::{Access, IndexView, board::Loaded, key_of},
-        period::{self, Resolved},
+        index_registry::{IndexView, ReadPath, board::LoadedIndex, key_of},
+        period::{self, PeriodResolution},
+        rank_index::key::RankKey,
         rankings::Rankings,
         sql::{self, LiveState},
     },
@@ -29,7 +29,10 @@ use crate::{
         Reader,
         index::StoredProfile,
         period::{PeriodSource, ResolvedPeriod},
-        rank::{Group, LocalPart, LocalRow, LocalRows, State, StoredKey, StoredPlayer, StoredRow, StoredStanding},
+        rank::{
+            LocalPart, LocalRow, LocalRows, PlayerGroup, RankingState, StoredKey, StoredPlayer, StoredRow,
+            StoredStanding,
+        },
     },
 };
 
@@ -39,18 +42,18 @@ pub(crate) struct RankSource<'a> {
     pub(crate) rankings: &'a Rankings,
     pub(crate) board: &'a Board,
     pub(crate) resolved: Arc<ResolvedPeriod>,
-    origin: Origin,
+    kind: SourceKind,
 }
 
 /// Where the answer comes from.
 #[derive(Debug)]
-enum Origin {
+enum SourceKind {
     /// The rank index of an open period.
     Index(IndexView),
     /// A statement on bucket tables or an archive. The permit limits concurrent statements.
     Sql(PeriodSource, #[expect(dead_code, reason = "held until the statement ends")] Option<OwnedSemaphorePermit>),
     /// The period has no scores.
-    Empty(State),
+    Empty(RankingState),
 }
 
 /// A player's row from an index, without the profile.
@@ -62,7 +65,7 @@ struct IndexRow {
 }
 
 /// A player found in an index, with the neighbours.
-struct Found {
+struct IndexStanding {
     position: u64,
     worse: u64,
     index_rows: Vec<IndexRow>,
@@ -70,7 +73,7 @@ struct Found {
 
 /// Passes the source of the period that `selector` means to `read`, again if it returns
 /// [`Error::Replaced`]. Set `is_shared` for a read that serves many callers, such as a top list.
-pub(crate) async fn read<'a, T, F: Future<Output = Result<T>>>(
+pub(crate) async fn with_source<'a, T, F: Future<Output = Result<T>>>(
     rankings: &'a Rankings,
     board: &'a Board,
     selector: &PeriodSelector,
@@ -80,30 +83,32 @@ pub(crate) async fn read<'a, T, F: Future<Output = Result<T>>>(
     let read = &read;
     period::read_current(rankings, board, selector, |resolved| async move {
         // Choose the source that answers.
-        let (resolved, origin) = match resolved {
-            Resolved::Empty(resolved, state) => (resolved, Origin::Empty(state)),
-            Resolved::Players(resolved, source @ PeriodSource::Archive(_)) => (resolved, Origin::Sql(source, None)),
-            Resolved::Players(resolved, source @ PeriodSource::Live(ranking)) => {
-                match rankings.indexes.access(board.slug.as_str(), &resolved, ranking, is_shared).await? {
-                    Access::Index(view) => (resolved, Origin::Index(view)),
-                    Access::Sql(permit) => (resolved, Origin::Sql(source, permit)),
+        let (resolved, kind) = match resolved {
+            PeriodResolution::Empty(resolved, state) => (resolved, SourceKind::Empty(state)),
+            PeriodResolution::Players(resolved, source @ PeriodSource::Archive(_)) => {
+                (resolved, SourceKind::Sql(source, None))
+            }
+            PeriodResolution::Players(resolved, source @ PeriodSource::Live(ranking)) => {
+                match rankings.indexes.read_path(board.slug.as_str(), &resolved, ranking, is_shared).await? {
+                    ReadPath::Index(view) => (resolved, SourceKind::Index(view)),
+                    ReadPath::Sql(permit) => (resolved, SourceKind::Sql(source, permit)),
                 }
             }
         };
-        read(RankSource { rankings, board, resolved, origin }).await
+        read(RankSource { rankings, board, resolved, kind }).await
     })
     .await
 }
 
 impl<'a> RankSource<'a> {
     /// Creates the source of an index after a round.
-    pub(super) fn of_index(
+    pub(super) fn from_index(
         rankings: &'a Rankings,
         board: &'a Board,
         resolved: Arc<ResolvedPeriod>,
         view: IndexView,
     ) -> Self {
-        Self { rankings, board, resolved, origin: Origin::Index(view) }
+        Self { rankings, board, resolved, kind: SourceKind::Index(view) }
     }
 
     /// Returns the connections for a statement, once it covers all batches committed before this call.
@@ -115,40 +120,42 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns the header of an answer in this state.
-    pub(crate) fn header(&self, state: &State) -> Header {
+    pub(crate) fn header(&self, state: &RankingState) -> Header {
         state.header(&self.resolved)
     }
 
-    pub(crate) async fn state(&self) -> Result<State> {
-        match &self.origin {
-            Origin::Index(view) => view.read(Loaded::state),
-            Origin::Sql(source, _) => self.reader(*source).await?.state(&self.resolved, *source).await,
-            Origin::Empty(state) => Ok(state.clone()),
+    pub(crate) async fn state(&self) -> Result<RankingState> {
+        match &self.kind {
+            SourceKind::Index(view) => view.read_index(LoadedIndex::state),
+            SourceKind::Sql(source, _) => self.reader(*source).await?.state(&self.resolved, *source).await,
+            SourceKind::Empty(state) => Ok(state.clone()),
         }
     }
 
     /// Returns a page that starts at a position.
-    pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<(State, Vec<StoredRow>)> {
-        match &self.origin {
-            Origin::Index(view) => self.rows(view, limit, |_| from.max(1).unsigned_abs()).await,
-            Origin::Sql(source, _) => self.reader(*source).await?.page(&self.resolved, *source, from, limit).await,
-            Origin::Empty(state) => Ok((state.clone(), Vec::new())),
+    pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<(RankingState, Vec<StoredRow>)> {
+        match &self.kind {
+            SourceKind::Index(view) => self.rows(view, limit, |_| from.max(1).unsigned_abs()).await,
+            SourceKind::Sql(source, _) => self.reader(*source).await?.page(&self.resolved, *source, from, limit).await,
+            SourceKind::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
 
     /// Returns the page that starts right below a key.
-    pub(crate) async fn page_after(&self, key: StoredKey, limit: i32) -> Result<(State, Vec<StoredRow>)> {
-        match &self.origin {
-            Origin::Index(view) => {
+    pub(crate) async fn page_after(&self, key: StoredKey, limit: i32) -> Result<(RankingState, Vec<StoredRow>)> {
+        match &self.kind {
+            SourceKind::Index(view) => {
                 let key = key_of(key);
-                let below = |loaded: &Loaded| {
+                let below = |loaded: &LoadedIndex| {
                     let above = loaded.index.count_above(&key);
                     above + 1 + u64::from(loaded.index.key(key.user_id) == Some(key))
                 };
                 self.rows(view, limit, below).await
             }
-            Origin::Sql(source, _) => self.reader(*source).await?.page_after(&self.resolved, *source, key, limit).await,
-            Origin::Empty(state) => Ok((state.clone(), Vec::new())),
+            SourceKind::Sql(source, _) => {
+                self.reader(*source).await?.page_after(&self.resolved, *source, key, limit).await
+            }
+            SourceKind::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
 
@@ -156,11 +163,12 @@ impl<'a> RankSource<'a> {
         &self,
         view: &IndexView,
         limit: i32,
-        from: impl FnOnce(&Loaded) -> u64,
-    ) -> Result<(State, Vec<StoredRow>)> {
+        from: impl FnOnce(&LoadedIndex) -> u64,
+    ) -> Result<(RankingState, Vec<StoredRow>)> {
         let limit = usize::try_from(limit).unwrap_or_default();
-        let read = |loaded: &Loaded, revision| (loaded.state(revision), self.index_rows(loaded, from(loaded), limit));
-        let (state, index_rows) = view.read(read)?;
+        let read =
+            |loaded: &LoadedIndex, revision| (loaded.state(revision), self.index_rows(loaded, from(loaded), limit));
+        let (state, index_rows) = view.read_index(read)?;
         let ids: Vec<u32> = index_rows.iter().map(|index_row| index_row.key.user_id).collect();
         let profiles = view.profiles(&ids).await?;
         let rows = index_rows.iter().zip(profiles).map(|(index_row, profile)| self.stored_row(index_row, profile));
@@ -168,25 +176,30 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns a part of the ranking of a group.
-    pub(crate) async fn local(&self, group: &Group, part: LocalPart, limit: i32) -> Result<(State, LocalRows)> {
-        match &self.origin {
-            Origin::Index(view) => self.local_from(view, group, part, limit).await,
-            Origin::Sql(source, _) => {
+    pub(crate) async fn local(
+        &self,
+        group: &PlayerGroup,
+        part: LocalPart,
+        limit: i32,
+    ) -> Result<(RankingState, LocalRows)> {
+        match &self.kind {
+            SourceKind::Index(view) => self.local_from(view, group, part, limit).await,
+            SourceKind::Sql(source, _) => {
                 self.reader(*source).await?.local(&self.resolved, *source, group, part, limit).await
             }
-            Origin::Empty(state) => Ok((state.clone(), LocalRows { players: 0, rows: Vec::new() })),
+            SourceKind::Empty(state) => Ok((state.clone(), LocalRows { players: 0, rows: Vec::new() })),
         }
     }
 
     async fn local_from(
         &self,
         view: &IndexView,
-        group: &Group,
+        group: &PlayerGroup,
         part: LocalPart,
         limit: i32,
-    ) -> Result<(State, LocalRows)> {
+    ) -> Result<(RankingState, LocalRows)> {
         let limit = usize::try_from(limit).unwrap_or_default();
-        let read = |loaded: &Loaded, revision| {
+        let read = |loaded: &LoadedIndex, revision| {
             let user_ids = group.user_ids.iter().filter_map(|&user_id| u32::try_from(user_id).ok());
             let mut keys: Vec<RankKey> = user_ids.filter_map(|user_id| loaded.index.key(user_id)).collect();
             keys.sort_unstable_by(|a, b| b.cmp(a));
@@ -199,10 +212,10 @@ impl<'a> RankSource<'a> {
                 let index_row = self.find(loaded, key.user_id, 0)?.index_rows.pop()?;
                 Some((n as u64 + 1, better as u64 + 1, index_row))
             };
-            let found: Vec<_> = places(&keys, group, part, limit).filter_map(row).collect();
+            let found: Vec<_> = local_range(&keys, group, part, limit).filter_map(row).collect();
             (loaded.state(revision), keys.len() as u64, found)
         };
-        let (state, players, found) = view.read(read)?;
+        let (state, players, found) = view.read_index(read)?;
         let user_ids: Vec<u32> = found.iter().map(|(.., index_row)| index_row.key.user_id).collect();
         let profiles = view.profiles(&user_ids).await?;
         let rows = found.iter().zip(profiles).map(|((place, local_rank, index_row), profile)| LocalRow {
@@ -214,15 +227,15 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns a player with up to `around` players above and below.
-    pub(crate) async fn standing(&self, user_id: &UserId, around: i32) -> Result<(State, StoredStanding)> {
-        match &self.origin {
-            Origin::Index(view) => {
+    pub(crate) async fn standing(&self, user_id: &UserId, around: i32) -> Result<(RankingState, StoredStanding)> {
+        match &self.kind {
+            SourceKind::Index(view) => {
                 let user = view.find(&[user_id.to_string()]).await?.pop().flatten();
                 let around = u64::try_from(around).unwrap_or_default();
-                let read = |loaded: &Loaded, revision| {
+                let read = |loaded: &LoadedIndex, revision| {
                     (loaded.state(revision), user.and_then(|user| self.find(loaded, user, around)))
                 };
-                let (state, found) = view.read(read)?;
+                let (state, found) = view.read_index(read)?;
                 let Some(found) = found else {
                     return Ok((state, StoredStanding::none(user.is_some())));
                 };
@@ -232,13 +245,13 @@ impl<'a> RankSource<'a> {
                     .map(|(index_row, profile)| self.row(index_row, profile.external_id, profile.name, profile.avatar));
                 Ok((state, standing_of(&found, rows.collect(), user_id.as_str())?))
             }
-            Origin::Sql(PeriodSource::Live(ranking), _) => {
+            SourceKind::Sql(PeriodSource::Live(ranking), _) => {
                 sql::standing(self.rankings, self.board, &self.resolved, *ranking, user_id.as_str(), around).await
             }
-            Origin::Sql(PeriodSource::Archive(archive), _) => {
+            SourceKind::Sql(PeriodSource::Archive(archive), _) => {
                 self.rankings.reader.archive_standing(&self.resolved, *archive, user_id.as_str(), around).await
             }
-            Origin::Empty(state) => {
+            SourceKind::Empty(state) => {
                 let user = self.rankings.reader.user(user_id.as_str()).await?;
                 Ok((state.clone(), StoredStanding::none(user.is_some())))
             }
@@ -251,8 +264,9 @@ impl<'a> RankSource<'a> {
         view: &IndexView,
         user: u32,
         profile: &StoredProfile,
-    ) -> Result<(State, Option<StoredStanding>)> {
-        let (state, found) = view.read(|loaded, revision| (loaded.state(revision), self.find(loaded, user, 0)))?;
+    ) -> Result<(RankingState, Option<StoredStanding>)> {
+        let (state, found) =
+            view.read_index(|loaded, revision| (loaded.state(revision), self.find(loaded, user, 0)))?;
         let Some(found) = found else { return Ok((state, None)) };
         let row = |index_row: &IndexRow| {
             let StoredProfile { external_id, name, avatar, .. } = profile.clone();
@@ -263,9 +277,9 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns chosen players, best first.
-    pub(crate) async fn chosen(&self, user_ids: &[String]) -> Result<(State, Vec<Row>)> {
-        match &self.origin {
-            Origin::Index(view) => {
+    pub(crate) async fn chosen(&self, user_ids: &[String]) -> Result<(RankingState, Vec<Row>)> {
+        match &self.kind {
+            SourceKind::Index(view) => {
                 let found = self.live_from(view, 0, user_ids, 0).await?;
                 let players = found.standings.into_iter().filter_map(|standing| standing.player);
                 let mut rows: Vec<Row> = players.map(|player| player.row).collect();
@@ -273,23 +287,23 @@ impl<'a> RankSource<'a> {
                 rows.dedup_by_key(|row| row.position);
                 Ok((found.state, rows))
             }
-            Origin::Sql(source, _) => self.reader(*source).await?.chosen(&self.resolved, *source, user_ids).await,
-            Origin::Empty(state) => Ok((state.clone(), Vec::new())),
+            SourceKind::Sql(source, _) => self.reader(*source).await?.chosen(&self.resolved, *source, user_ids).await,
+            SourceKind::Empty(state) => Ok((state.clone(), Vec::new())),
         }
     }
 
     /// Returns the first `limit` players of an open period, and chosen players with up to `around`
     /// players above and below, all at one version.
     pub(crate) async fn live(&self, limit: u32, user_ids: &[String], around: u32) -> Result<LiveState> {
-        match &self.origin {
-            Origin::Index(view) => self.live_from(view, limit, user_ids, around).await,
-            Origin::Sql(PeriodSource::Live(ranking), _) => {
+        match &self.kind {
+            SourceKind::Index(view) => self.live_from(view, limit, user_ids, around).await,
+            SourceKind::Sql(PeriodSource::Live(ranking), _) => {
                 sql::live(self.rankings, self.board, &self.resolved, *ranking, limit, user_ids, around).await
             }
-            Origin::Sql(PeriodSource::Archive(_), _) => {
+            SourceKind::Sql(PeriodSource::Archive(_), _) => {
                 Err(Error::Internal("an archive is not read as an open period".to_owned()))
             }
-            Origin::Empty(state) => {
+            SourceKind::Empty(state) => {
                 let standings = user_ids.iter().map(|_| StoredStanding::none(false)).collect();
                 Ok(LiveState { state: state.clone(), rows: Vec::new(), standings })
             }
@@ -298,16 +312,16 @@ impl<'a> RankSource<'a> {
 
     async fn live_from(&self, view: &IndexView, limit: u32, user_ids: &[String], around: u32) -> Result<LiveState> {
         // Read all players at one version. Look up the chosen ones again if it is newer.
-        let mut looked_up_at = view.read(|loaded, _| loaded.version.clone()).ok();
+        let mut looked_up_at = view.read_index(|loaded, _| loaded.version.clone()).ok();
         let mut users = view.find(user_ids).await?;
         let (state, first, found) = loop {
-            let read = |loaded: &Loaded, revision| {
+            let read = |loaded: &LoadedIndex, revision| {
                 let first = self.index_rows(loaded, 1, limit as usize);
-                let found: Vec<Option<Found>> =
+                let found: Vec<Option<IndexStanding>> =
                     users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
                 (loaded.version.clone(), (loaded.state(revision), first, found))
             };
-            let (version, answer) = view.read(read)?;
+            let (version, answer) = view.read_index(read)?;
             // A player who was unknown at this version or later has no entry at it.
             if users.iter().all(Option::is_some) || looked_up_at.as_ref() == Some(&version) {
                 break answer;
@@ -326,7 +340,7 @@ impl<'a> RankSource<'a> {
         ids.dedup();
         let profiles = view.profiles(&ids).await?;
         // Otherwise the names may be newer than the revision that the state tells.
-        if view.read(|_, revision| revision)? != state.revision {
+        if view.read_index(|_, revision| revision)? != state.revision {
             return Err(Error::Replaced);
         }
         let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
@@ -346,9 +360,9 @@ impl<'a> RankSource<'a> {
 
     /// Returns the rank that a new player with this score would have: behind equals, except where
     /// ranks are shared.
-    pub(crate) async fn newcomer(&self, score: i64) -> Result<(State, u64)> {
-        match &self.origin {
-            Origin::Index(view) => view.read(|loaded, revision| {
+    pub(crate) async fn newcomer(&self, score: i64) -> Result<(RankingState, u64)> {
+        match &self.kind {
+            SourceKind::Index(view) => view.read_index(|loaded, revision| {
                 let key = rank_key(score, self.board.order);
                 let above = match self.board.ties {
                     Ties::Shared => loaded.index.count_better(key),
@@ -356,32 +370,32 @@ impl<'a> RankSource<'a> {
                 };
                 (loaded.state(revision), above + 1)
             }),
-            Origin::Sql(source, _) => self.reader(*source).await?.newcomer(&self.resolved, *source, score).await,
-            Origin::Empty(state) => Ok((state.clone(), 1)),
+            SourceKind::Sql(source, _) => self.reader(*source).await?.newcomer(&self.resolved, *source, score).await,
+            SourceKind::Empty(state) => Ok((state.clone(), 1)),
         }
     }
 
     /// Returns the percentiles and the histogram of the scores.
-    pub(crate) async fn distribution(&self) -> Result<(State, (Vec<(u8, i64)>, Vec<Bar>))> {
-        match &self.origin {
-            Origin::Index(view) => view.read(|loaded, revision| {
+    pub(crate) async fn distribution(&self) -> Result<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))> {
+        match &self.kind {
+            SourceKind::Index(view) => view.read_index(|loaded, revision| {
                 let order = self.board.order;
                 (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
             }),
-            Origin::Sql(source, _) => self.reader(*source).await?.distribution(&self.resolved, *source).await,
-            Origin::Empty(state) => Ok((state.clone(), (Vec::new(), Vec::new()))),
+            SourceKind::Sql(source, _) => self.reader(*source).await?.distribution(&self.resolved, *source).await,
+            SourceKind::Empty(state) => Ok((state.clone(), (Vec::new(), Vec::new()))),
         }
     }
 
     /// Returns the players of each tier of the board or, if the period is closed, of the period.
-    pub(crate) async fn tiers(&self) -> Result<(State, Vec<TierCount>)> {
+    pub(crate) async fn tiers(&self) -> Result<(RankingState, Vec<TierCount>)> {
         let tiers = &self.board.tiers;
-        match &self.origin {
-            Origin::Index(view) => {
-                view.read(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board)))
+        match &self.kind {
+            SourceKind::Index(view) => {
+                view.read_index(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board)))
             }
-            Origin::Sql(source, _) => self.reader(*source).await?.tiers(&self.resolved, *source, tiers).await,
-            Origin::Empty(state) => {
+            SourceKind::Sql(source, _) => self.reader(*source).await?.tiers(&self.resolved, *source, tiers).await,
+            SourceKind::Empty(state) => {
                 let none =
                     |tier: &Tier| TierCount { tier: tier.name().to_owned(), rule: tier.rule().to_string(), players: 0 };
                 Ok((state.clone(), tiers.iter().map(none).collect()))
@@ -390,7 +404,7 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns up to `limit` players from a position on.
-    fn index_rows(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<IndexRow> {
+    fn index_rows(&self, loaded: &LoadedIndex, from: u64, limit: usize) -> Vec<IndexRow> {
         let mut index_rows: Vec<IndexRow> = Vec::with_capacity(limit.min(1_000));
         if limit == 0 {
             return index_rows;
@@ -407,7 +421,7 @@ impl<'a> RankSource<'a> {
     }
 
     /// Returns a player with up to `around` players above and below.
-    fn find(&self, loaded: &Loaded, user_id: u32, around: u64) -> Option<Found> {
+    fn find(&self, loaded: &LoadedIndex, user_id: u32, around: u64) -> Option<IndexStanding> {
         let place = loaded.index.position(user_id)?;
         let (position, players) = (place.position, loaded.index.len() as u64);
         let (rank, no_worse) = match self.board.ties {
@@ -421,7 +435,7 @@ impl<'a> RankSource<'a> {
             let limit = position - from + 1 + around;
             self.index_rows(loaded, from, usize::try_from(limit).unwrap_or(usize::MAX))
         };
-        Some(Found { position, worse: players - no_worse, index_rows })
+        Some(IndexStanding { position, worse: players - no_worse, index_rows })
     }
 
     fn stored_row(&self, index_row: &IndexRow, profile: StoredProfile) -> StoredRow {
@@ -446,7 +460,7 @@ impl<'a> RankSource<'a> {
 }
 
 /// Returns the places, from 0, of a part of the ranking of a group. `keys` are best first.
-fn places(keys: &[RankKey], group: &Group, part: LocalPart, limit: usize) -> Range<usize> {
+fn local_range(keys: &[RankKey], group: &PlayerGroup, part: LocalPart, limit: usize) -> Range<usize> {
     let (start, size) = match part {
         LocalPart::From(from) => (usize::try_from(from - 1).unwrap_or_default(), limit),
         LocalPart::After(key) => {
@@ -463,28 +477,28 @@ fn places(keys: &[RankKey], group: &Group, part: LocalPart, limit: usize) -> Ran
 
 /// Builds the standing of a player found as `user_id`. [`Error::Replaced`] if the user was erased
 /// during the read.
-fn standing_of(found: &Found, rows: Vec<Row>, user_id: &str) -> Result<StoredStanding> {
+fn standing_of(found: &IndexStanding, rows: Vec<Row>, user_id: &str) -> Result<StoredStanding> {
     let row = rows.iter().find(|row| row.position == found.position).filter(|row| row.user_id == user_id);
     let row = row.ok_or(Error::Replaced)?.clone();
     Ok(StoredStanding { user_exists: true, player: Some(StoredPlayer { row, worse: found.worse }), rows })
 }
 
 /// Returns the score at each tenth percentile, worst to best, as `percentile_disc` does.
-fn percentiles(loaded: &Loaded, order: Order) -> Vec<(u8, i64)> {
+fn percentiles(loaded: &LoadedIndex, order: Order) -> Vec<(u8, i64)> {
     let players = loaded.index.len() as u64;
     let at = |percent: u8| {
         let place = (u64::from(percent) * players).div_ceil(100).max(1);
-        loaded.index.at((players + 1).checked_sub(place)?).map(|key| (percent, score(key.rank_key, order)))
+        loaded.index.key_at((players + 1).checked_sub(place)?).map(|key| (percent, score(key.rank_key, order)))
     };
     (0..=100).step_by(10).filter_map(at).collect()
 }
 
 /// Returns up to 20 ranges of equal width from the worst score to the best, as
 /// `centile_store.histogram` does.
-fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
+fn histogram(loaded: &LoadedIndex, order: Order) -> Vec<Bar> {
     const BARS: i128 = 20;
     let index = &loaded.index;
-    let (Some(best), Some(worst)) = (index.at(1), index.at(index.len() as u64)) else { return Vec::new() };
+    let (Some(best), Some(worst)) = (index.key_at(1), index.key_at(index.len() as u64)) else { return Vec::new() };
     let (low, high) = (i128::from(worst.rank_key), i128::from(best.rank_key));
     let width = (high - low + BARS) / BARS;
     let edges: Vec<i128> = (0..BARS).map(|n| low + n * width).take_while(|edge| *edge <= high).collect();
@@ -505,12 +519,12 @@ fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
 
 /// Counts the players of each tier: those whom its rule selects and no better tier has. Agrees with
 /// `centile_store.tier_counts`.
-fn tier_counts(loaded: &Loaded, board: &Board) -> Vec<TierCount> {
+fn tier_counts(loaded: &LoadedIndex, board: &Board) -> Vec<TierCount> {
     let index = &loaded.index;
     let players = index.len() as u64;
     let up_to_rank = |last: u64| {
         let last = last.min(players);
-        match (board.ties, (last > 0).then(|| index.at(last)).flatten()) {
+        match (board.ties, (last > 0).then(|| index.key_at(last)).flatten()) {
             (Ties::Shared, Some(worst)) => index.count_at_least(worst.rank_key),
             _ => last,
         }

@@ -7,7 +7,7 @@ use crate::{
     ranking::{counts, rankings::Rankings},
     store::{
         period::{RankingRef, ResolvedPeriod},
-        rank::{BucketStanding, State, StoredPlayer, StoredStanding},
+        rank::{BucketStanding, RankingState, StoredPlayer, StoredStanding},
     },
     telemetry::{self, ReadSource},
 };
@@ -15,7 +15,7 @@ use crate::{
 /// The first players and chosen players in one state.
 pub(crate) struct LiveState {
     /// State that all rows belong to.
-    pub(crate) state: State,
+    pub(crate) state: RankingState,
     /// The first players.
     pub(crate) rows: Vec<Row>,
     /// The chosen players, in the order of the request.
@@ -30,8 +30,8 @@ pub(super) async fn standing(
     ranking: RankingRef,
     user_id: &str,
     around: i32,
-) -> Result<(State, StoredStanding)> {
-    let known = counts::known(rankings, ranking).await?;
+) -> Result<(RankingState, StoredStanding)> {
+    let known = counts::cached_counts(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
     if found.is_behind {
@@ -41,7 +41,7 @@ pub(super) async fn standing(
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
-            counts::learn(rankings, ranking, found.counts_version, counts)
+            counts::store_counts(rankings, ranking, found.counts_version, counts)
         }
         (None, Some(known)) if known.version == found.counts_version => {
             telemetry::count_read("counts", ReadSource::Here);
@@ -53,7 +53,7 @@ pub(super) async fn standing(
             return Err(Error::Replaced);
         }
     };
-    let state = State { players: player_count(&counts.counts), ..found.state };
+    let state = RankingState { players: player_count(&counts.counts), ..found.state };
     Ok((state, standing_of(board, resolved, found.standing, &counts.counts)?))
 }
 
@@ -99,7 +99,7 @@ fn standing_of(
         ))
     };
     // Count the players above, from the bucket counts and the rows of the player's own bucket.
-    let above = Above::of(&found, counts).ok_or_else(inconsistent)?;
+    let above = PlayersAbove::from_standing(&found, counts).ok_or_else(inconsistent)?;
     let position = above.own + 1;
     let own = Row {
         position,
@@ -133,7 +133,7 @@ fn standing_of(
 }
 
 /// Numbers of players above a player.
-struct Above {
+struct PlayersAbove {
     /// Players with a better key.
     own: u64,
     /// Players with a better rank.
@@ -142,10 +142,10 @@ struct Above {
     no_worse: u64,
 }
 
-impl Above {
+impl PlayersAbove {
     /// Adds the counts inside the player's bucket to those of the better buckets, all of the same
     /// state.
-    fn of(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
+    fn from_standing(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
         let place = usize::try_from(found.place?).ok()?;
         let better_buckets = counts.get(place..)?.iter().sum::<i64>();
         let players = *counts.get(place.checked_sub(1)?)?;

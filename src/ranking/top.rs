@@ -33,7 +33,7 @@ use crate::{
     },
     store::{
         period::{ArchiveRef, PeriodSource, RankingRef},
-        rank::{State, StateOf},
+        rank::{RankingState, StateOf},
     },
     telemetry::{self, ReadSource},
 };
@@ -64,7 +64,7 @@ pub struct Top {
 
 impl Coverage {
     /// Returns the coverage of a list of an open period in this state.
-    fn of(state: &State) -> Self {
+    fn from_state(state: &RankingState) -> Self {
         Self::Batches(match &state.of {
             StateOf::Batches(batches) => batches.as_slice().into(),
             StateOf::Archive(_) => Arc::default(),
@@ -82,7 +82,7 @@ impl Coverage {
 
 /// A list in the shared cache; its key names epoch, ranking and size.
 #[derive(Serialize, Deserialize)]
-struct Shared<'a> {
+struct SharedTop<'a> {
     #[serde(borrow)]
     etag: Cow<'a, str>,
     page: Cow<'a, Page>,
@@ -102,45 +102,45 @@ pub async fn top(
     let key = (board.id, selector.clone(), limit, board.tiers.clone());
     let fresh = || {
         // The list must contain these scores. Later ones concern later calls.
-        let (now, acknowledged) = (Instant::now(), rankings.acknowledged.of(board.id));
-        let kept = rankings.tops.lists.get(&key)?;
-        let lag = now.saturating_duration_since(kept.confirmed_at);
-        if lag >= MAX_LAG || !kept.coverage.covers(&acknowledged) {
+        let (now, acknowledged) = (Instant::now(), rankings.acknowledged.batches(board.id));
+        let cached = rankings.tops.lists.get(&key)?;
+        let lag = now.saturating_duration_since(cached.confirmed_at);
+        if lag >= MAX_LAG || !cached.coverage.covers(&acknowledged) {
             return None;
         }
         telemetry::count_read("top", ReadSource::Here);
-        Some(kept)
+        Some(cached)
     };
-    if let Some(kept) = fresh() {
-        return Ok(answer(&kept, None));
+    if let Some(cached) = fresh() {
+        return Ok(answer(&cached, None));
     }
     let refill = async || {
         // A refill that ended while this caller waited may be recent enough, for all callers that
         // share this one.
-        if let Some(kept) = fresh() {
-            return Ok(kept);
+        if let Some(cached) = fresh() {
+            return Ok(cached);
         }
-        let kept = refill_list(rankings, board, selector, limit, render).await?;
-        rankings.tops.lists.insert(key.clone(), kept.clone());
-        Ok(kept)
+        let cached = refill_list(rankings, board, selector, limit, render).await?;
+        rankings.tops.lists.insert(key.clone(), cached.clone());
+        Ok(cached)
     };
     match rankings.tops.refills.read(key.clone(), refill).await {
-        Ok(kept) => Ok(answer(&kept, None)),
+        Ok(cached) => Ok(answer(&cached, None)),
         Err(error) if rankings.reader.servers.is_outage(&error).await => {
-            let kept = rankings.tops.lists.get(&key).ok_or(error)?;
+            let cached = rankings.tops.lists.get(&key).ok_or(error)?;
             telemetry::count_read("top", ReadSource::Stale);
-            Ok(answer(&kept, Some(kept.confirmed_at.elapsed())))
+            Ok(answer(&cached, Some(cached.confirmed_at.elapsed())))
         }
         Err(error) => Err(error),
     }
 }
 
-fn answer(kept: &CachedTop, stale_for: Option<Duration>) -> Top {
-    telemetry::note_top_age(kept.confirmed_at.elapsed());
-    let is_closed = matches!(kept.coverage, Coverage::Closed { .. });
-    let answered_by = kept.answered_by;
-    let (page, body) = (Arc::clone(&kept.page), Arc::clone(&kept.body));
-    Top { page, body, etag: kept.etag.to_string(), is_closed, answered_by, stale_for }
+fn answer(cached: &CachedTop, stale_for: Option<Duration>) -> Top {
+    telemetry::record_top_age(cached.confirmed_at.elapsed());
+    let is_closed = matches!(cached.coverage, Coverage::Closed { .. });
+    let answered_by = cached.answered_by;
+    let (page, body) = (Arc::clone(&cached.page), Arc::clone(&cached.body));
+    Top { page, body, etag: cached.etag.to_string(), is_closed, answered_by, stale_for }
 }
 
 /// Returns a current list: the cached one if its state is current, another instance's, or a new
@@ -155,17 +155,17 @@ async fn refill_list(
     let key = &(board.id, selector.clone(), limit, board.tiers.clone());
     // Before the state is read, so that the list is at most as old as it says.
     let asked_at = Instant::now();
-    let acknowledged = &rankings.acknowledged.of(board.id);
-    source::read(rankings, board, selector, true, |source| async move {
+    let acknowledged = &rankings.acknowledged.batches(board.id);
+    source::with_source(rankings, board, selector, true, |source| async move {
         match source.resolved.source {
             Some(PeriodSource::Live(ranking)) => {
                 let state = source.state().await?;
-                if let Some(kept) = current(&source, ranking, key, &state, asked_at, render).await? {
-                    return Ok(kept);
+                if let Some(cached) = current_list(&source, ranking, key, &state, asked_at, render).await? {
+                    return Ok(cached);
                 }
-                read(&source, ranking, limit, asked_at, render).await
+                read_list(&source, ranking, limit, asked_at, render).await
             }
-            Some(PeriodSource::Archive(archive)) => closed(&source, archive, key, render).await,
+            Some(PeriodSource::Archive(archive)) => closed_list(&source, archive, key, render).await,
             None => {
                 let state = source.state().await?;
                 let (page, period) = (read::page_of(board, source.header(&state), Vec::new()), &source.resolved.period);
@@ -197,7 +197,7 @@ impl CachedTop {
 
 /// Returns the list of a closed period: the cached one if the archive is the same, or the frozen
 /// top. If the frozen top is too short, reads the first page of the archive with current names.
-async fn closed(
+async fn closed_list(
     source: &RankSource<'_>,
     archive: ArchiveRef,
     key: &ListKey,
@@ -210,10 +210,10 @@ async fn closed(
     let coverage = Coverage::Closed { until: resolved.valid_until };
     let tag_of = |version: String| format!("{version}.{limit}");
     let (frozen_etag, named_etag) = (tag_of(state.version()), state.etag().map(tag_of));
-    let is_same = |kept: &CachedTop| *kept.etag == *frozen_etag || named_etag.as_deref() == Some(&*kept.etag);
-    if let Some(kept) = rankings.tops.lists.get(key).filter(is_same) {
+    let is_same = |cached: &CachedTop| *cached.etag == *frozen_etag || named_etag.as_deref() == Some(&*cached.etag);
+    if let Some(cached) = rankings.tops.lists.get(key).filter(is_same) {
         telemetry::count_read("top", ReadSource::Here);
-        return Ok(CachedTop { coverage, confirmed_at: asked_at, ..kept });
+        return Ok(CachedTop { coverage, confirmed_at: asked_at, ..cached });
     }
     let frozen = frozen::frozen(rankings, resolved, archive, &state, size).await?;
     let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
@@ -228,33 +228,33 @@ async fn closed(
 }
 
 /// Returns a list of this state from this process or from the shared cache.
-async fn current(
+async fn current_list(
     source: &RankSource<'_>,
     ranking: RankingRef,
     key: &ListKey,
-    state: &State,
+    state: &RankingState,
     asked_at: Instant,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Option<CachedTop>> {
     let RankSource { rankings, board, .. } = source;
     let etag = etag(source, ranking, state, key.2);
-    if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| *kept.etag == *etag) {
+    if let Some(cached) = rankings.tops.lists.get(key).filter(|cached| *cached.etag == *etag) {
         telemetry::count_read("top", ReadSource::Here);
-        return Ok(Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..kept }));
+        return Ok(Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..cached }));
     }
     let Some(bytes) = rankings.cache.get(&cache_key(ranking, state, key.2)).await else { return Ok(None) };
-    let Ok(Shared { etag: found, page }) = serde_json::from_slice(&bytes) else { return Ok(None) };
+    let Ok(SharedTop { etag: found, page }) = serde_json::from_slice(&bytes) else { return Ok(None) };
     if found != etag {
         return Ok(None);
     }
     telemetry::count_read("top", ReadSource::Shared);
     let mut page = page.into_owned();
     page.header.answered_by = state.answered_by;
-    CachedTop::new(board, page, found.into_owned(), Coverage::of(state), asked_at, render).map(Some)
+    CachedTop::new(board, page, found.into_owned(), Coverage::from_state(state), asked_at, render).map(Some)
 }
 
 /// Reads a list and stores it in the shared cache.
-async fn read(
+async fn read_list(
     source: &RankSource<'_>,
     ranking: RankingRef,
     limit: u32,
@@ -266,18 +266,18 @@ async fn read(
     telemetry::count_read("top", ReadSource::Database);
     let page = read::page_of(board, source.header(&state), rows);
     let etag = etag(source, ranking, &state, limit);
-    let kept = CachedTop::new(board, page, etag, Coverage::of(&state), asked_at, render)?;
-    let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
+    let cached = CachedTop::new(board, page, etag, Coverage::from_state(&state), asked_at, render)?;
+    let shared = SharedTop { etag: Cow::Borrowed(&cached.etag), page: Cow::Borrowed(&cached.page) };
     if let Ok(bytes) = serde_json::to_vec(&shared) {
         rankings.share(cache_key(ranking, &state, limit), bytes);
     }
-    Ok(kept)
+    Ok(cached)
 }
 
 /// Returns the entity tag of a list's bytes: ranking, order, ties, period state, version, profile
 /// revision, size and tiers. Order and ties of a board without scores may change, and the board may
 /// be outdated.
-fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &State, limit: u32) -> String {
+fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
     let board = source.board;
     let (order, ties, period) = (board.order.name(), board.ties.name(), source.resolved.period.state.name());
     format!(
@@ -289,6 +289,6 @@ fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &State, limit: u32)
     )
 }
 
-fn cache_key(ranking: RankingRef, state: &State, limit: u32) -> CacheKey {
+fn cache_key(ranking: RankingRef, state: &RankingState, limit: u32) -> CacheKey {
     CacheKey::Top { epoch: state.epoch.clone(), ranking: ranking.ranking_id, size: limit }
 }

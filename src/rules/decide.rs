@@ -11,7 +11,7 @@ use crate::{
     },
     rules::{
         entry::{Entry, ScoredEvent},
-        facts::{Content, Facts, KnownAnswer, KnownEvent, Standing},
+        facts::{Content, EarlierEvent, EarlierOutcome, EventStanding, Facts},
         limits::{Tally, out_of_bounds},
         refusal::{Refusal, Violation},
     },
@@ -36,17 +36,17 @@ pub(crate) enum EventSource {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Decided {
+pub(crate) enum EventDecision {
     /// The event goes into the ledger.
     Accepted {
         at: DateTime<Utc>,
         /// The player's standings after the event; empty for an import.
-        standings: Vec<Standing>,
+        standings: Vec<EventStanding>,
     },
     Quarantined(Violation),
     Refused(Refusal),
     /// The event was answered before under its id.
-    Known(KnownAnswer),
+    AlreadyAnswered(EarlierOutcome),
     /// The event repeats the event at this index of the batch, and gets its answer.
     Repeats(usize),
 }
@@ -67,7 +67,7 @@ pub(crate) struct Change {
 #[derive(Debug)]
 pub(crate) struct Decisions {
     /// One decision per event, in order.
-    pub(crate) events: Vec<Decided>,
+    pub(crate) events: Vec<EventDecision>,
     /// The changed entries, each once.
     pub(crate) changes: Vec<Change>,
     /// The changed entries of whole periods, by index of the player and period id.
@@ -79,7 +79,7 @@ pub(crate) struct Decisions {
 
 /// Periods or segments that events need and that do not exist yet. Open them and decide again.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingPeriods {
     /// Periods that hold these times.
     Periods(Vec<DateTime<Utc>>),
     /// Segments, each with the id of its whole period.
@@ -87,7 +87,7 @@ pub(crate) enum Missing {
 }
 
 /// Decides events in order. One bad event does not affect the others.
-pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> Result<Decisions, Missing> {
+pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> Result<Decisions, MissingPeriods> {
     let mut batch = Batch {
         facts,
         source,
@@ -102,11 +102,11 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
     };
     let decided = (0..events.len()).map(|index| batch.decide(index)).collect();
     if !batch.missing.is_empty() {
-        return Err(Missing::Periods(batch.missing));
+        return Err(MissingPeriods::Periods(batch.missing));
     }
     if !batch.missing_segments.is_empty() {
         let missing = batch.missing_segments.into_iter().map(|(period, segment)| (period, segment.to_owned()));
-        return Err(Missing::Segments(missing.collect()));
+        return Err(MissingPeriods::Segments(missing.collect()));
     }
     let Batch { mut entries, rankings, unfilled, .. } = batch;
     let was = |player: usize, period: i64| facts.players[player].entries.get(&period).copied();
@@ -137,22 +137,22 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    fn decide(&mut self, index: usize) -> Decided {
+    fn decide(&mut self, index: usize) -> EventDecision {
         let (facts, Pending { player, event }) = (self.facts, self.events[index]);
         let at = event.occurred_at.unwrap_or(facts.at);
         let key = event.id.as_deref().map(|id| (player, id));
-        if let Some(known) = event.id.clone().and_then(|id| facts.known.get(&(player, id))) {
+        if let Some(known) = event.id.clone().and_then(|id| facts.earlier_events.get(&(player, id))) {
             return repetition(known, event);
         }
         if let Err(refusal) = self.check(player, event, at) {
-            return Decided::Refused(refusal);
+            return EventDecision::Refused(refusal);
         }
         if let Some(holder) = key.and_then(|key| self.holders.get(&key).copied()) {
             let is_same = has_content(event, &content(self.events[holder].event, facts.at));
-            return if is_same { Decided::Repeats(holder) } else { Decided::Refused(Refusal::IdConflict) };
+            return if is_same { EventDecision::Repeats(holder) } else { EventDecision::Refused(Refusal::IdConflict) };
         }
         let decided = self.judge(player, event, at);
-        if let (Some(key), Decided::Accepted { .. } | Decided::Quarantined(_)) = (key, &decided) {
+        if let (Some(key), EventDecision::Accepted { .. } | EventDecision::Quarantined(_)) = (key, &decided) {
             self.holders.insert(key, index);
         }
         decided
@@ -195,31 +195,31 @@ impl<'a> Batch<'a> {
     }
 
     /// Applies the rules against cheating, then folds the event into the player's entries.
-    fn judge(&mut self, player: usize, event: &Event, at: DateTime<Utc>) -> Decided {
+    fn judge(&mut self, player: usize, event: &Event, at: DateTime<Utc>) -> EventDecision {
         let facts = self.facts;
         if self.source == EventSource::Live && facts.rules.need_history() {
             let quarantines = self.quarantines();
             let tally = self.tallies.entry(player).or_insert_with(|| Tally::new(facts, player));
             if let Some(violation) = tally.broken(facts, event.points) {
                 return if quarantines && tally.quarantine() {
-                    Decided::Quarantined(violation)
+                    EventDecision::Quarantined(violation)
                 } else {
-                    Decided::Refused(Refusal::Broken(violation))
+                    EventDecision::Refused(Refusal::Broken(violation))
                 };
             }
         }
         let standings = match self.fold(player, event, at) {
             Ok(standings) => standings,
-            Err(refusal) => return Decided::Refused(refusal),
+            Err(refusal) => return EventDecision::Refused(refusal),
         };
         if let Some(tally) = self.tallies.get_mut(&player) {
             tally.accept(&facts.rules, event.points);
         }
-        Decided::Accepted { at, standings }
+        EventDecision::Accepted { at, standings }
     }
 
     /// Folds an event into the player's entries: in all periods that hold it, or in none.
-    fn fold(&mut self, index: usize, event: &Event, at: DateTime<Utc>) -> Result<Vec<Standing>, Refusal> {
+    fn fold(&mut self, index: usize, event: &Event, at: DateTime<Utc>) -> Result<Vec<EventStanding>, Refusal> {
         let facts: &'a Facts = self.facts;
         let Facts { rules, periods, players, .. } = facts;
         let player = &players[index];
@@ -255,7 +255,7 @@ impl<'a> Batch<'a> {
                 }
             }
             if self.source == EventSource::Live && period.is_shown {
-                standings.push(Standing {
+                standings.push(EventStanding {
                     user_id: player.id.ok_or(Refusal::UnknownUser)?,
                     period_id: period.id,
                     period: period.name.clone(),
@@ -277,11 +277,11 @@ impl<'a> Batch<'a> {
 }
 
 /// Returns the decision on an event with a known id.
-fn repetition(known: &KnownEvent, event: &Event) -> Decided {
+fn repetition(known: &EarlierEvent, event: &Event) -> EventDecision {
     if has_content(event, &known.content) {
-        Decided::Known(known.answer.clone())
+        EventDecision::AlreadyAnswered(known.answer.clone())
     } else {
-        Decided::Refused(Refusal::IdConflict)
+        EventDecision::Refused(Refusal::IdConflict)
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Facts {
     /// The players of the batch, each once. Events refer to them by index.
     pub(crate) players: Vec<Player>,
     /// Earlier events of the lane, by index of the player and the caller's id.
-    pub(crate) known: HashMap<(usize, String), KnownEvent>,
+    pub(crate) earlier_events: HashMap<(usize, String), EarlierEvent>,
 }
 
 /// The rules of a board that decide an event.
@@ -158,10 +158,10 @@ pub(crate) struct Gain {
 
 /// An event that was answered before under the same id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownEvent {
+pub(crate) struct EarlierEvent {
     /// Content, which distinguishes a repetition from a conflict.
     pub(crate) content: Content,
-    pub(crate) answer: KnownAnswer,
+    pub(crate) answer: EarlierOutcome,
 }
 
 /// Content that two events with the same id must share.
@@ -176,25 +176,25 @@ pub(crate) struct Content {
 
 /// Stored answer to an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum KnownAnswer {
+pub(crate) enum EarlierOutcome {
     /// The event is in the ledger.
-    Accepted(Accepted),
+    Accepted(AcceptedEvent),
     /// The event is in quarantine.
     Quarantined { quarantine_id: i64, violation: Violation },
 }
 
 /// An event that is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedEvent {
     pub(crate) transaction_id: i64,
     pub(crate) at: DateTime<Utc>,
     /// The player's standings after the event; empty for an imported event.
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) standings: Vec<EventStanding>,
 }
 
 /// A player's standing in one period right after an event.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Standing {
+pub(crate) struct EventStanding {
     /// Internal id of the player.
     pub(crate) user_id: i64,
     /// Internal id of the period.

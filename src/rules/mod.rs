@@ -11,10 +11,11 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decide::{Decided, Decisions, EventSource, Missing, Pending, decide};
+pub(crate) use decide::{Decisions, EventDecision, EventSource, MissingPeriods, Pending, decide};
 pub(crate) use entry::{Entry, rank_key, reached_at};
 pub(crate) use facts::{
-    Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, SegmentChange, Standing,
+    AcceptedEvent, Content, EarlierEvent, EarlierOutcome, EventStanding, Facts, Gain, History, Period, Player, Rules,
+    SegmentChange,
 };
 pub(crate) use limits::limited_periods;
 pub(crate) use refusal::{Refusal, Violation};

@@ -9,9 +9,11 @@ use crate::{
         score::Event,
     },
     rules::{
-        decide::{Change, Decided, EventSource, Missing, Pending, decide},
+        decide::{Change, EventDecision, EventSource, MissingPeriods, Pending, decide},
         entry::{Entry, ScoredEvent, reached_at, tie_key},
-        facts::{Accepted, Content, Facts, Gain, KnownAnswer, KnownEvent, Period, Player, Rules, Standing},
+        facts::{
+            AcceptedEvent, Content, EarlierEvent, EarlierOutcome, EventStanding, Facts, Gain, Period, Player, Rules,
+        },
         refusal::{Refusal, Rule},
     },
 };
@@ -56,7 +58,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
             period(PeriodKind::Week, "week:2024-01-15", 2, -500, 500_000),
         ],
         players: (1..).take(players).map(|id| Player { id: Some(id), ..Player::default() }).collect(),
-        known: HashMap::new(),
+        earlier_events: HashMap::new(),
     }
 }
 
@@ -73,13 +75,13 @@ fn pending(events: &[Of]) -> Vec<Pending<'_>> {
     events.iter().map(|(player, event)| Pending { player: *player, event }).collect()
 }
 
-fn outcomes(facts: &Facts, events: &[Of]) -> Vec<Decided> {
+fn outcomes(facts: &Facts, events: &[Of]) -> Vec<EventDecision> {
     decide(facts, EventSource::Live, &pending(events)).map(|decisions| decisions.events).unwrap_or_default()
 }
 
 fn refusals(facts: &Facts, events: &[Of]) -> Vec<Option<Refusal>> {
     let refusal = |decided| match decided {
-        Decided::Refused(refusal) => Some(refusal),
+        EventDecision::Refused(refusal) => Some(refusal),
         _ => None,
     };
     outcomes(facts, events).into_iter().map(refusal).collect()
@@ -170,12 +172,12 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
 fn each_live_event_is_answered_with_the_standings_before_and_after_it() {
     let facts = facts(Mode::Sum, Order::Asc, 2);
     let decided = outcomes(&facts, &[event(0, 5), event(1, 1), event(0, -7)]);
-    let standings = |decided: &Decided| match decided {
-        Decided::Accepted { at, standings } => {
+    let standings = |decided: &EventDecision| match decided {
+        EventDecision::Accepted { at, standings } => {
             assert_eq!(*at, facts.at);
             standings
                 .iter()
-                .map(|Standing { period, score, was, .. }| (period.clone(), *score, was.map(|was| was.0)))
+                .map(|EventStanding { period, score, was, .. }| (period.clone(), *score, was.map(|was| was.0)))
                 .collect()
         }
         _ => Vec::new(),
@@ -244,17 +246,17 @@ fn an_event_counts_in_all_its_periods_or_in_none() {
     assert_eq!(refusals(&facts, &[event(0, 1)]), [Some(Refusal::PeriodClosed)]);
     let before_the_week = (0, Event { occurred_at: Some(time(-600)), ..of(1) });
     let missing = decide(&facts, EventSource::Import, &pending(&[before_the_week])).err();
-    assert_eq!(missing, Some(Missing::Periods(vec![time(-600)])));
+    assert_eq!(missing, Some(MissingPeriods::Periods(vec![time(-600)])));
 }
 
 #[test]
 fn an_id_makes_an_event_count_once() {
     let mut facts = facts(Mode::Sum, Order::Desc, 2);
-    let known = |points, at| KnownEvent {
+    let known = |points, at| EarlierEvent {
         content: Content { points, tiebreak: None, reason: Some("won".to_owned()), at, metadata: None },
-        answer: KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }),
+        answer: EarlierOutcome::Accepted(AcceptedEvent { transaction_id: 9, at: time(3), standings: Vec::new() }),
     };
-    facts.known.insert((0, "old".to_owned()), known(5, time(3)));
+    facts.earlier_events.insert((0, "old".to_owned()), known(5, time(3)));
     let with = |player, points, id: &str, reason: Option<&str>| {
         (player, Event { id: Some(id.to_owned()), reason: reason.map(ToOwned::to_owned), ..of(points) })
     };
@@ -272,19 +274,26 @@ fn an_id_makes_an_event_count_once() {
     );
     assert_eq!(
         decided[0],
-        Decided::Known(KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }))
+        EventDecision::AlreadyAnswered(EarlierOutcome::Accepted(AcceptedEvent {
+            transaction_id: 9,
+            at: time(3),
+            standings: Vec::new()
+        }))
     );
-    assert_eq!(decided[1], Decided::Refused(Refusal::IdConflict));
-    assert!(matches!(decided[2], Decided::Accepted { .. }), "ids belong to one player");
-    assert!(matches!(decided[3], Decided::Refused(Refusal::Broken(_))));
-    assert!(matches!(decided[4], Decided::Accepted { .. }), "a refused event does not use up its id");
-    assert_eq!(decided[5], Decided::Repeats(4));
-    assert_eq!(decided[6], Decided::Refused(Refusal::IdConflict));
+    assert_eq!(decided[1], EventDecision::Refused(Refusal::IdConflict));
+    assert!(matches!(decided[2], EventDecision::Accepted { .. }), "ids belong to one player");
+    assert!(matches!(decided[3], EventDecision::Refused(Refusal::Broken(_))));
+    assert!(matches!(decided[4], EventDecision::Accepted { .. }), "a refused event does not use up its id");
+    assert_eq!(decided[5], EventDecision::Repeats(4));
+    assert_eq!(decided[6], EventDecision::Refused(Refusal::IdConflict));
     // An imported event repeats one with the same time.
     let at = |seconds| (0, Event { occurred_at: Some(time(seconds)), ..with(0, 5, "old", Some("won")).1 });
     let decided = decide(&facts, EventSource::Import, &pending(&[at(3), at(4)])).map(|decisions| decisions.events);
     assert!(
-        matches!(decided.as_deref(), Ok([Decided::Known(_), Decided::Refused(Refusal::IdConflict)])),
+        matches!(
+            decided.as_deref(),
+            Ok([EventDecision::AlreadyAnswered(_), EventDecision::Refused(Refusal::IdConflict)])
+        ),
         "{decided:?}"
     );
 }
@@ -321,8 +330,8 @@ fn gains_and_events_per_minute_are_limited() {
     often.rules.on_violation = OnViolation::Quarantine;
     often.players[0].history.waiting = 99;
     let decided = outcomes(&often, &[event(0, 1), event(0, 2), event(0, 3), event(0, 4)]);
-    assert!(matches!(decided[2], Decided::Quarantined(_)), "{decided:?}");
-    assert!(matches!(decided[3], Decided::Refused(_)), "a hundred are waiting: {decided:?}");
+    assert!(matches!(decided[2], EventDecision::Quarantined(_)), "{decided:?}");
+    assert!(matches!(decided[3], EventDecision::Refused(_)), "a hundred are waiting: {decided:?}");
 }
 
 #[test]
@@ -366,12 +375,12 @@ fn an_event_in_quarantine_is_repeated_not_quarantined_twice() {
     let far = (0, Event { id: Some("a".to_owned()), ..of(2_000) });
     facts.rules.events_per_minute = Some(10);
     let decided = outcomes(&facts, &[far.clone(), far.clone()]);
-    assert!(matches!(decided[..], [Decided::Quarantined(_), Decided::Repeats(0)]), "{decided:?}");
+    assert!(matches!(decided[..], [EventDecision::Quarantined(_), EventDecision::Repeats(0)]), "{decided:?}");
     // No ledger can store this number, so it is refused, and so are imports.
     assert!(refusals(&facts, &[event(0, i64::MIN)])[0].is_some());
     let imported =
         decide(&facts, EventSource::Import, &pending(&[far])).map(|decisions| decisions.events).unwrap_or_default();
-    assert!(matches!(imported[..], [Decided::Refused(Refusal::Broken(_))]), "{imported:?}");
+    assert!(matches!(imported[..], [EventDecision::Refused(Refusal::Broken(_))]), "{imported:?}");
 }
 
 #[test]
@@ -401,8 +410,8 @@ fn an_import_may_not_come_from_the_future_of_the_clock() {
         let events = [(0, Event { occurred_at: Some(time(seconds)), ..of(1) })];
         decide(&facts, EventSource::Import, &pending(&events)).map(|decisions| decisions.events).unwrap_or_default()
     };
-    assert!(matches!(of(1_000)[..], [Decided::Accepted { .. }]));
-    assert_eq!(of(1_050), [Decided::Refused(Refusal::TimeInFuture)]);
+    assert!(matches!(of(1_000)[..], [EventDecision::Accepted { .. }]));
+    assert_eq!(of(1_050), [EventDecision::Refused(Refusal::TimeInFuture)]);
 }
 
 #[test]
@@ -428,7 +437,7 @@ fn a_season_does_not_stand_in_for_a_missing_period() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     facts.periods[1].kind = PeriodKind::Season;
     let missing = decide(&facts, EventSource::Live, &pending(&[event(0, 1)])).err();
-    assert_eq!(missing, Some(Missing::Periods(vec![facts.at])));
+    assert_eq!(missing, Some(MissingPeriods::Periods(vec![facts.at])));
 }
 
 #[test]
@@ -465,7 +474,7 @@ fn segments_get_the_entries_of_their_whole_periods() {
     facts.players[1].segments.changes.insert("country:DE".into(), vec![(None, true)]);
     let events = [event(0, 5), event(1, 7), event(0, 1)];
     let missing = vec![(1, "country:DE".to_owned()), (2, "country:DE".to_owned())];
-    assert_eq!(decide(&facts, EventSource::Live, &pending(&events)).err(), Some(Missing::Segments(missing)));
+    assert_eq!(decide(&facts, EventSource::Live, &pending(&events)).err(), Some(MissingPeriods::Segments(missing)));
 
     facts.periods[0].segments.insert("country:DE".into(), Some(31));
     facts.periods[1].segments.insert("country:DE".into(), Some(32));
@@ -481,8 +490,8 @@ fn segments_get_the_entries_of_their_whole_periods() {
     assert_eq!(of(11, 0).and_then(|change| change.was), Some(before));
     assert_eq!(changes.len(), 7);
     // Answers name only whole periods.
-    let standings = |decided: &Decided| match decided {
-        Decided::Accepted { standings, .. } => standings.len(),
+    let standings = |decided: &EventDecision| match decided {
+        EventDecision::Accepted { standings, .. } => standings.len(),
         _ => 0,
     };
     assert_eq!(decisions.map(|all| all.events.iter().map(standings).collect()), Some(vec![2, 2, 2]));

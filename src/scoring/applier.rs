@@ -14,7 +14,7 @@ const APPLY_INTERVAL: Duration = Duration::from_millis(250);
 const CONCURRENT_BOARDS: usize = 2;
 
 /// Applies batches until the future is dropped.
-pub(crate) async fn run(bucket_writer: BucketWriter) {
+pub(crate) async fn apply_continuously(bucket_writer: BucketWriter) {
     let mut ticks = tokio::time::interval(APPLY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

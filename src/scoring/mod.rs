@@ -2,9 +2,9 @@
 
 pub(crate) mod accepted;
 pub(crate) mod applier;
+pub(crate) mod batch;
 pub(crate) mod quarantine;
 pub(crate) mod wait_estimate;
-pub(crate) mod write;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use crate::{
         user::{UserId, lane_hash},
     },
     ranking::{rank_change, rankings::Rankings},
-    rules::{Refusal, Standing},
-    scoring::{write::Answer, writer::Writers},
+    rules::{EventStanding, Refusal},
+    scoring::{batch::EventOutcome, writer::Writers},
     store::{Administrator, Reader, score::HistoryCursor},
 };
 
@@ -35,7 +35,7 @@ pub async fn submit(
     board: &Board,
     events: Vec<Event>,
     wants_ranks: bool,
-) -> Result<Vec<Result<Answer>>> {
+) -> Result<Vec<Result<EventOutcome>>> {
     if board.mode == Mode::Combined {
         let message = format!("board {} is computed from other boards: write to those", board.slug);
         return Err(Error::conflict(Code::BoardCombined, message));
@@ -80,7 +80,7 @@ pub async fn submit(
         return Err(error.clone());
     }
     let refused = |refusal: Refusal| refusal.error(board);
-    let mut answers: Vec<Result<Answer>> =
+    let mut answers: Vec<Result<EventOutcome>> =
         answers.into_iter().map(|answer| answer.and_then(|answer| answer.map_err(refused))).collect();
     if wants_ranks && let Err(error) = add_ranks(rankings, board, &mut answers).await {
         // The events are committed, so a failure to read ranks only leaves the ranks out.
@@ -96,18 +96,18 @@ pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
 }
 
 /// Adds the ranks after the commit to the answers.
-async fn add_ranks(rankings: &Rankings, board: &Board, answers: &mut [Result<Answer>]) -> Result<()> {
+async fn add_ranks(rankings: &Rankings, board: &Board, answers: &mut [Result<EventOutcome>]) -> Result<()> {
     let accepted = answers.iter().filter_map(|answer| match answer {
-        Ok(Answer::Accepted { accepted, .. }) => Some(&accepted.standings),
+        Ok(EventOutcome::Accepted { accepted, .. }) => Some(&accepted.standings),
         _ => None,
     });
-    let standings: Vec<&Standing> = accepted.flatten().collect();
+    let standings: Vec<&EventStanding> = accepted.flatten().collect();
     if standings.is_empty() {
         return Ok(());
     }
     let mut changes = rank_change::rank_changes(rankings, board, &standings).await?.into_iter();
     for answer in answers {
-        if let Ok(Answer::Accepted { accepted, ranks, .. }) = answer {
+        if let Ok(EventOutcome::Accepted { accepted, ranks, .. }) = answer {
             ranks.extend(changes.by_ref().take(accepted.standings.len()));
         }
     }

@@ -22,12 +22,12 @@ use tokio_util::task::TaskTracker;
 use crate::{
     Error, Result,
     model::{board::Board, score::Event},
-    ranking::acknowledged::Acknowledged,
+    ranking::acknowledged::AcknowledgedBatches,
     rules::{EventSource, Refusal},
     scoring::{
         accepted::AcceptedScores,
+        batch::{self, EventOutcome, WrittenBatch},
         wait_estimate::WaitEstimate,
-        write::{self, Answer, Written},
     },
     store::{BucketWriter, ScoreWriter},
     telemetry,
@@ -50,7 +50,7 @@ const NEVER_SHED_EVENTS: usize = 1_024;
 /// lists are served, if each waits for an answer before it sends the next list.
 const NEVER_SHED_REQUESTS: usize = 16;
 
-type Answers = Vec<Result<Answer, Refusal>>;
+type EventOutcomes = Vec<Result<EventOutcome, Refusal>>;
 
 #[derive(Debug)]
 pub(crate) struct Writers {
@@ -58,25 +58,25 @@ pub(crate) struct Writers {
     max_wait: Duration,
     /// Requests with scores in progress.
     requests: AtomicUsize,
-    lanes: Mutex<HashMap<(i32, i16), Lane>>,
-    shared: Shared,
+    lanes: Mutex<HashMap<(i32, i16), LaneQueue>>,
+    context: WriterContext,
     runtime: Handle,
     tasks: TaskTracker,
 }
 
 /// State shared by all writers.
 #[derive(Debug, Clone)]
-struct Shared {
+struct WriterContext {
     score_writer: ScoreWriter,
     bucket_writer: BucketWriter,
-    acknowledged: Arc<Acknowledged>,
+    acknowledged: Arc<AcknowledgedBatches>,
     /// `None` without background maintenance.
     accepted: Option<Arc<AcceptedScores>>,
 }
 
 /// The queue of one writer.
 #[derive(Debug)]
-struct Lane {
+struct LaneQueue {
     queue: mpsc::UnboundedSender<Job>,
     permits: Arc<Semaphore>,
     estimate: Arc<WaitEstimate>,
@@ -96,7 +96,7 @@ impl Drop for Admission<'_> {
 #[derive(Debug)]
 struct Job {
     events: Vec<Event>,
-    reply: oneshot::Sender<Result<Answers>>,
+    reply: oneshot::Sender<Result<EventOutcomes>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -108,7 +108,7 @@ impl Writers {
     pub(crate) fn new(
         score_writer: ScoreWriter,
         bucket_writer: BucketWriter,
-        acknowledged: Arc<Acknowledged>,
+        acknowledged: Arc<AcknowledgedBatches>,
         accepted: Option<Arc<AcceptedScores>>,
         max_wait: Duration,
     ) -> Self {
@@ -116,7 +116,7 @@ impl Writers {
             max_wait,
             requests: AtomicUsize::new(0),
             lanes: Mutex::default(),
-            shared: Shared { score_writer, bucket_writer, acknowledged, accepted },
+            context: WriterContext { score_writer, bucket_writer, acknowledged, accepted },
             runtime: Handle::current(),
             tasks: TaskTracker::new(),
         }
@@ -175,7 +175,7 @@ impl Writers {
         board: &Board,
         lane: i16,
         events: Vec<Event>,
-    ) -> Result<impl Future<Output = Result<Answers>> + use<>> {
+    ) -> Result<impl Future<Output = Result<EventOutcomes>> + use<>> {
         let (reply, answer) = oneshot::channel();
         {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,12 +205,12 @@ impl Writers {
         })
     }
 
-    fn start(&self, board_id: i32, lane: i16) -> Lane {
+    fn start(&self, board_id: i32, lane: i16) -> LaneQueue {
         let (queue, jobs) = mpsc::unbounded_channel();
         let estimate = Arc::new(WaitEstimate::default());
-        let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&estimate));
+        let writing = write_lane(self.context.clone(), board_id, lane, jobs, Arc::clone(&estimate));
         self.tasks.spawn_on(writing, &self.runtime);
-        Lane { queue, permits: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate, used_at: Instant::now() }
+        LaneQueue { queue, permits: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate, used_at: Instant::now() }
     }
 
     /// Ends the writers of lanes that have received no events for a while before `now`.
@@ -222,7 +222,7 @@ impl Writers {
     /// Returns the number of events that are queued or being written.
     pub(crate) fn waiting(&self) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.values().map(Lane::waiting).sum()
+        lanes.values().map(LaneQueue::waiting).sum()
     }
 
     /// Stops accepting events, and waits until the accepted ones are written.
@@ -233,7 +233,7 @@ impl Writers {
     }
 }
 
-impl Lane {
+impl LaneQueue {
     /// Returns the number of events that are queued or being written.
     fn waiting(&self) -> usize {
         QUEUE_EVENTS - self.permits.available_permits()
@@ -258,13 +258,13 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 /// Writes one lane's batches until the queue is closed and empty.
 async fn write_lane(
-    shared: Shared,
+    context: WriterContext,
     board_id: i32,
     number: i16,
     mut queue: mpsc::UnboundedReceiver<Job>,
     estimate: Arc<WaitEstimate>,
 ) {
-    let mut lane = write::Lane::new(board_id, number);
+    let mut lane = batch::WriterLane::new(board_id, number);
     let mut next = Instant::now();
     while let Some(first) = queue.recv().await {
         // A sleep until a time that has just passed may still take a millisecond.
@@ -281,7 +281,7 @@ async fn write_lane(
         }
         let callers = jobs.len();
         estimate.begin(events);
-        write_jobs(&shared, &mut lane, jobs).await;
+        write_jobs(&context, &mut lane, jobs).await;
         estimate.end();
         next = Instant::now();
         if callers >= PAUSE_MIN_CALLERS {
@@ -294,21 +294,21 @@ async fn write_lane(
 ///
 /// If the database refuses the whole batch, each half is tried alone, and so on, so that a bad job
 /// affects no other.
-async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
+async fn write_jobs(context: &WriterContext, lane: &mut batch::WriterLane, jobs: Vec<Job>) {
     let mut waiting = vec![jobs];
     while let Some(mut jobs) = waiting.pop() {
         let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
         let begin = Instant::now();
-        match lane.write(&shared.score_writer, &shared.bucket_writer, EventSource::Live, &events).await {
-            Ok(Written { batch, answers }) => {
+        match lane.write_events(&context.score_writer, &context.bucket_writer, EventSource::Live, &events).await {
+            Ok(WrittenBatch { batch, answers }) => {
                 // Record the result for readers and rebalancing.
                 telemetry::count_batch(events.len(), begin.elapsed());
-                if let Some(counts) = &shared.accepted {
+                if let Some(counts) = &context.accepted {
                     let accepted =
-                        answers.iter().filter(|answer| matches!(answer, Ok(Answer::Accepted { .. }))).count();
+                        answers.iter().filter(|answer| matches!(answer, Ok(EventOutcome::Accepted { .. }))).count();
                     counts.add(lane.board_id, accepted as u64);
                 }
-                shared.acknowledged.raise(lane.board_id, lane.number.unsigned_abs().into(), batch);
+                context.acknowledged.raise(lane.board_id, lane.number.unsigned_abs().into(), batch);
                 let mut answers = answers.into_iter();
                 for job in jobs {
                     // The caller may have gone away.

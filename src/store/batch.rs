@@ -17,14 +17,14 @@ use crate::{
         metadata::Metadata,
     },
     rules::{
-        Accepted, Content, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent, Pending,
-        Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods, rank_key,
+        AcceptedEvent, Content, Decisions, EarlierEvent, EarlierOutcome, Entry, EventSource, EventStanding, Facts,
+        Gain, History, Pending, Period, Player, Rules, SegmentChange, Violation, limited_periods, rank_key,
     },
     store::{
         ScoreWriter,
         batch::arguments::{Columns, LoggedEntries, PendingEvent, PlayerStandings},
         error::written,
-        layout::place,
+        layout::array_position,
         period,
         pool::Session,
     },
@@ -39,7 +39,7 @@ const CACHED_FOR: Duration = Duration::from_secs(1);
 
 /// The state that a batch starts from.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct BatchStart {
     /// State on which decisions are based.
     pub(crate) facts: Facts,
     /// Age of the lane's oldest batch that is not applied to bucket rows; 0 without one.
@@ -67,7 +67,7 @@ struct PlayerState {
     zero_periods: Option<Vec<i64>>,
 }
 
-impl Begun {
+impl BatchStart {
     /// Returns the number of the lane's last batch.
     pub(crate) fn batch(&self) -> i64 {
         self.state.batch
@@ -77,7 +77,7 @@ impl Begun {
     pub(crate) fn after(mut self, batch: i64) -> Self {
         self.state.batch = batch;
         self.facts.players = Vec::new();
-        self.facts.known = HashMap::new();
+        self.facts.earlier_events = HashMap::new();
         self
     }
 }
@@ -92,7 +92,7 @@ struct LaneState {
 
 /// Ids of a written batch.
 #[derive(Debug)]
-pub(crate) struct Committed {
+pub(crate) struct CommittedBatch {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
     pub(crate) batch: i64,
     /// Transaction ids of the accepted events, in their order.
@@ -102,9 +102,9 @@ pub(crate) struct Committed {
 }
 
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CommitOutcome {
     /// The batch is written. It is also committed, unless the session holds the lane's lock.
-    Written(Committed),
+    Written(CommittedBatch),
     /// Nothing is written: the lane or the structure has changed since the batch started.
     Stale,
     /// Nothing is written: the ledger has no partition for the time of an event.
@@ -128,7 +128,7 @@ impl ScoreWriter {
     /// session is one transaction, which [`BatchSession::end`] ends.
     pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {
         let pool = self.reader.servers.pool_of_lane(lane).unwrap_or_else(|| self.score_writers.clone());
-        let mut connection = pool.hold().await?;
+        let mut connection = pool.check_out().await?;
         if holds_lock {
             connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {lane}::smallint)")).await?;
         }
@@ -153,10 +153,10 @@ impl BatchSession {
         source: EventSource,
         users: &[String],
         events: &[Pending<'_>],
-    ) -> Result<Begun> {
+    ) -> Result<BatchStart> {
         let read_at = Instant::now();
         // Read everything in one statement. Events with ids may be in the ledger already.
-        let with_id = |pending: &Pending| Some((place(pending.player), pending.event.id.clone()?));
+        let with_id = |pending: &Pending| Some((array_position(pending.player), pending.event.id.clone()?));
         let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let (event_users, times) = (source == EventSource::Import).then(|| players_and_times(events)).unzip();
         let row = sqlx::query_file!(
@@ -209,7 +209,7 @@ impl BatchSession {
         }
         let at = row.at.ok_or_else(lanes_changed)?;
         // Events with known ids, with their stored answers.
-        let mut known = HashMap::new();
+        let mut earlier_events = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
         let (known_quarantined, known_standings) =
             (row.known_quarantined.unwrap_or_default(), row.known_standings.unwrap_or_default());
@@ -226,7 +226,7 @@ impl BatchSession {
         for (n, id) in known_ids.into_iter().enumerate() {
             let id = index(id, ids.len())?;
             let answer = match known_transactions[n] {
-                Some(transaction_id) => KnownAnswer::Accepted(Accepted {
+                Some(transaction_id) => EarlierOutcome::Accepted(AcceptedEvent {
                     transaction_id,
                     at: known_times[n],
                     standings: known_standings[n].as_deref().map_or(Ok(Vec::new()), standings)?,
@@ -240,16 +240,17 @@ impl BatchSession {
                 at: known_times[n],
                 metadata: metadata[n].clone().map(Metadata::stored),
             };
-            known.insert((index(id_users[id], users.len())?, ids[id].clone()), KnownEvent { content, answer });
+            earlier_events
+                .insert((index(id_users[id], users.len())?, ids[id].clone()), EarlierEvent { content, answer });
         }
-        Ok(Begun {
+        Ok(BatchStart {
             state: LaneState {
                 revision: row.structure_revision,
                 batch: row.batch.ok_or_else(lanes_changed)?,
                 server_started_at: row.server_started_at,
             },
             unapplied_seconds: row.unapplied_seconds.unwrap_or_default(),
-            facts: Facts { rules, now: row.now, at, periods, players, known },
+            facts: Facts { rules, now: row.now, at, periods, players, earlier_events },
             live_periods,
             valid_until: row.valid_until,
             read_at,
@@ -263,10 +264,10 @@ impl BatchSession {
     /// lane or the structure: use [`BatchSession::begin_batch`].
     pub(crate) async fn next_batch(
         &mut self,
-        mut begun: Begun,
+        mut begun: BatchStart,
         users: &[String],
         events: &[Pending<'_>],
-    ) -> Result<Option<Begun>> {
+    ) -> Result<Option<BatchStart>> {
         let Some(valid_until) = begun.valid_until.filter(|_| begun.read_at.elapsed() < CACHED_FOR) else {
             return Ok(None);
         };
@@ -329,12 +330,12 @@ impl BatchSession {
     pub(crate) async fn commit_batch(
         &mut self,
         source: EventSource,
-        begun: &Begun,
+        begun: &BatchStart,
         events: &[Pending<'_>],
         decisions: &Decisions,
-    ) -> Result<Outcome> {
-        let Begun { facts, state, .. } = begun;
-        let columns = Columns::of(facts, source, events, decisions)?;
+    ) -> Result<CommitOutcome> {
+        let BatchStart { facts, state, .. } = begun;
+        let columns = Columns::from_decisions(facts, source, events, decisions)?;
         let keep_ids =
             (source == EventSource::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let row = sqlx::query_file!(
@@ -363,15 +364,15 @@ impl BatchSession {
             }
             Err(sqlx::Error::Database(error)) => match error.code().as_deref() {
                 // A serialization failure or a deadlock: the batch starts again.
-                Some("40001" | "40P01") => return Ok(Outcome::Stale),
+                Some("40001" | "40P01") => return Ok(CommitOutcome::Stale),
                 // The ledger has no partition for the row.
-                Some("23514") if error.constraint().is_none() => return Ok(Outcome::MissingMonth),
+                Some("23514") if error.constraint().is_none() => return Ok(CommitOutcome::MissingMonth),
                 _ => return written(Err(sqlx::Error::Database(error))),
             },
             row => written(row)?,
         };
-        Ok(row.batch.map_or(Outcome::Stale, |batch| {
-            Outcome::Written(Committed {
+        Ok(row.batch.map_or(CommitOutcome::Stale, |batch| {
+            CommitOutcome::Written(CommittedBatch {
                 batch,
                 transaction_ids: row.transaction_ids.unwrap_or_default(),
                 quarantine_ids: row.quarantine_ids.unwrap_or_default(),
@@ -382,7 +383,7 @@ impl BatchSession {
 
 /// Returns the players of imported events, and their times.
 fn players_and_times(events: &[Pending<'_>]) -> (Vec<i32>, Vec<Option<DateTime<Utc>>>) {
-    events.iter().map(|pending| (place(pending.player), pending.event.occurred_at)).unzip()
+    events.iter().map(|pending| (array_position(pending.player), pending.event.occurred_at)).unzip()
 }
 
 /// Builds the players with these names.
@@ -463,12 +464,15 @@ fn put_members(players: &mut [Player], members: Vec<Member>) -> Result<()> {
 }
 
 /// Builds the answer to an event in quarantine.
-fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<KnownAnswer> {
+fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<EarlierOutcome> {
     let quarantine_id = id.ok_or_else(damaged)?;
     let rule = rule.and_then(|rule| rule.parse().ok()).ok_or_else(|| {
         Error::Internal(format!("event {quarantine_id} is not in quarantine, or broke an unknown rule"))
     })?;
-    Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.ok_or_else(damaged)? } })
+    Ok(EarlierOutcome::Quarantined {
+        quarantine_id,
+        violation: Violation { rule, detail: detail.ok_or_else(damaged)? },
+    })
 }
 
 /// Returns the index of a 1-based PostgreSQL array position, below `length`.
@@ -522,7 +526,7 @@ fn periods(
 }
 
 /// Parses standings as `begin_batch` returns them.
-fn standings(json: &str) -> Result<Vec<Standing>> {
+fn standings(json: &str) -> Result<Vec<EventStanding>> {
     serde_json::from_str(json).map_err(|error| Error::Internal(format!("cannot parse stored standings: {error}")))
 }
 

@@ -153,7 +153,7 @@ impl Owners {
         let mut numbered: Vec<(i16, Pool)> = Vec::with_capacity(count);
         let mut rounds = Vec::with_capacity(servers.len());
         for ((host, port), lanes) in servers {
-            let options = at(options, &host, port);
+            let options = options_for(options, &host, port);
             let pool = match self.pools.entry((host, port)) {
                 Entry::Occupied(pool) => pool.get().clone(),
                 Entry::Vacant(place) => place.insert((self.open)(options)?).clone(),
@@ -407,7 +407,7 @@ impl Store {
         if !self.reader.servers.is_cluster() {
             return Ok(Vec::new());
         }
-        let mut session = self.reader.readers.hold().await?;
+        let mut session = self.reader.readers.check_out().await?;
         // Citus would wait for half a minute if a server's host is off.
         session.begin("SET LOCAL citus.node_connection_timeout = '3s'").await?;
         let servers =
@@ -429,15 +429,15 @@ impl Store {
         let find = async {
             loop {
                 ticks.tick().await;
-                note(self.find_owners().await);
+                log_lookup_failure(self.find_owners().await);
             }
         };
         let follow = async {
             loop {
                 sleep(FOLLOW_INTERVAL).await;
                 match self.follow_moves().await {
-                    Ok(true) => note(self.find_owners().await),
-                    followed => note(followed.map(drop)),
+                    Ok(true) => log_lookup_failure(self.find_owners().await),
+                    followed => log_lookup_failure(followed.map(drop)),
                 }
             }
         };
@@ -471,7 +471,7 @@ impl Store {
             known.is_some_and(|known| known.as_ref() == Some(timeline))
         };
         for (node, _) in servers.iter().filter(|(node, _)| incomplete.contains(node)) {
-            note(self.copy_periods(*node).await);
+            log_lookup_failure(self.copy_periods(*node).await);
         }
         let is_needed = has_moved || !servers.iter().all(is_known);
         if is_needed {
@@ -493,7 +493,7 @@ fn coordinator_is_silent() -> Error {
 }
 
 /// Logs a failure to find lanes or moves.
-fn note(result: Result<()>) {
+fn log_lookup_failure(result: Result<()>) {
     match result {
         Ok(()) => {}
         // Another instance follows the same move, or a server is down.
@@ -503,7 +503,7 @@ fn note(result: Result<()>) {
 }
 
 /// Returns options like `options` for another server.
-pub(super) fn at(options: &PgConnectOptions, host: &str, port: i32) -> PgConnectOptions {
+pub(super) fn options_for(options: &PgConnectOptions, host: &str, port: i32) -> PgConnectOptions {
     options.clone().host(host).port(u16::try_from(port).unwrap_or_default())
 }
 
@@ -517,5 +517,5 @@ pub(super) async fn workers(
     )
     .fetch_all(coordinator)
     .await?;
-    Ok(workers.into_iter().map(|(host, port)| at(options, &host, port)).collect())
+    Ok(workers.into_iter().map(|(host, port)| options_for(options, &host, port)).collect())
 }

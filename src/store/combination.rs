@@ -17,7 +17,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A combined board, and what decides whether its refresh is due.
 #[derive(Debug)]
-pub(crate) struct Combined {
+pub(crate) struct CombinedBoard {
     pub(crate) board_id: i32,
     pub(crate) board: String,
     pub(crate) refresh: RefreshRule,
@@ -45,7 +45,7 @@ pub(crate) struct Refresher(PgConnection);
 
 impl Administrator {
     /// Returns all combined boards, or one. A board comes after the boards that it is computed from.
-    pub(crate) async fn combined(&self, board_id: Option<i32>) -> Result<Vec<Combined>> {
+    pub(crate) async fn combined(&self, board_id: Option<i32>) -> Result<Vec<CombinedBoard>> {
         let rows = sqlx::query!(
             r#"SELECT board_id AS "board_id!", board AS "board!", time_zone AS "time_zone!", refresh AS "refresh!",
                       now AS "now!", defined_at AS "defined_at!", as_of, is_restored AS "is_restored!",
@@ -57,7 +57,7 @@ impl Administrator {
         .await?;
         rows.into_iter()
             .map(|row| {
-                Ok(Combined {
+                Ok(CombinedBoard {
                     board_id: row.board_id,
                     board: row.board,
                     refresh: row.refresh.parse().unwrap_or(RefreshRule::Manual),

@@ -1,12 +1,12 @@
 //! SQL that explains how a rank is computed.
 
-use crate::{Result, model::explain::Step, store::Reader};
+use crate::{Result, model::explain::ExplainStep, store::Reader};
 
 impl Reader {
     /// Returns the steps by which a player's rank is computed.
-    pub(crate) async fn explain_rank(&self, board: &str, user_id: &str, period: &str) -> Result<Vec<Step>> {
+    pub(crate) async fn explain_rank(&self, board: &str, user_id: &str, period: &str) -> Result<Vec<ExplainStep>> {
         let query = sqlx::query_as!(
-            Step,
+            ExplainStep,
             r#"SELECT what AS "what!", value, time_ms::double precision AS "time_ms!", statement
                FROM centile.explain_rank($1, $2, $3) ORDER BY step"#,
             board,

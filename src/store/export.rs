@@ -13,7 +13,7 @@ use crate::{
         RESPONSE_GRACE, Reader,
         error::busy,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
-        rank::{State, StateOf, read, unless_dropped},
+        rank::{RankingState, StateOf, read, unless_dropped},
         score::{self, ShownEntry},
     },
 };
@@ -42,7 +42,7 @@ const BEGIN: &str = "SET application_name = 'centile export';
 ///
 /// It must not last long: vacuum cannot remove rows deleted since it was taken.
 #[derive(Debug)]
-pub(crate) struct Snapshot {
+pub(crate) struct ExportSnapshot {
     connection: PgConnection,
     source: PeriodSource,
     /// Position of the next row.
@@ -53,7 +53,11 @@ pub(crate) struct Snapshot {
 
 impl Reader {
     /// Takes a snapshot of the period. [`Error::Replaced`] if the selector no longer means `source`.
-    pub(crate) async fn snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
+    pub(crate) async fn export_snapshot(
+        &self,
+        resolved: &ResolvedPeriod,
+        source: PeriodSource,
+    ) -> Result<(ExportSnapshot, RankingState)> {
         match timeout(self.servers.pool_wait + RESPONSE_GRACE, self.take_snapshot(resolved, source)).await {
             Ok(taken) => taken,
             Err(_) if self.servers.is_reachable().await => Err(busy(&"no snapshot in time")),
@@ -61,7 +65,11 @@ impl Reader {
         }
     }
 
-    async fn take_snapshot(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<(Snapshot, State)> {
+    async fn take_snapshot(
+        &self,
+        resolved: &ResolvedPeriod,
+        source: PeriodSource,
+    ) -> Result<(ExportSnapshot, RankingState)> {
         let mut connection = self.servers.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
         let has_cursor = matches!(source, PeriodSource::Live(RankingRef { has_bucket_rows: false, .. }));
@@ -69,7 +77,7 @@ impl Reader {
             // Each statement reads all players.
             connection.execute("SET LOCAL enable_seqscan = on; SET LOCAL work_mem = '128MB'").await?;
         }
-        let state: Result<(State, ())> = read!(&mut connection, resolved, source, |row| (),
+        let state: Result<(RankingState, ())> = read!(&mut connection, resolved, source, |row| (),
             "sql/queries/ranking_state.sql"; "sql/queries/archive_state.sql");
         let (state, ()) = state?;
         if let PeriodSource::Live(RankingRef { ranking_id, has_bucket_rows: false, .. }) = source {
@@ -87,14 +95,14 @@ impl Reader {
             );
             sqlx::raw_sql(AssertSqlSafe(cursor)).execute(&mut connection).await?;
         }
-        Ok((Snapshot { connection, source, next: 1, has_cursor }, state))
+        Ok((ExportSnapshot { connection, source, next: 1, has_cursor }, state))
     }
 }
 
-impl Snapshot {
+impl ExportSnapshot {
     /// Returns the next rows, best first; empty after the last.
-    pub(crate) async fn read_on(&mut self) -> Result<Vec<ExportedRow>> {
-        let lines = timeout(CHUNK_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(Error::no_answer()))?;
+    pub(crate) async fn next_rows(&mut self) -> Result<Vec<ExportedRow>> {
+        let lines = timeout(CHUNK_TIMEOUT, self.read_rows()).await.unwrap_or_else(|_| Err(Error::no_answer()))?;
         self.next += i64::try_from(lines.len()).unwrap_or(i64::MAX);
         Ok(lines)
     }
@@ -105,7 +113,7 @@ impl Snapshot {
         found.unwrap_or_else(|_| Err(Error::no_answer()))
     }
 
-    async fn read(&mut self) -> Result<Vec<ExportedRow>> {
+    async fn read_rows(&mut self) -> Result<Vec<ExportedRow>> {
         if self.has_cursor {
             type Row = (i64, i64, String, String, i64, DateTime<Utc>);
             let rows: Vec<Row> = sqlx::query_as("FETCH 2000 FROM export").fetch_all(&mut self.connection).await?;

@@ -7,7 +7,7 @@ use crate::{
         friend::{Friend, FriendsChange, FriendsChanged, FriendsOf},
         name::Named as _,
     },
-    store::{Administrator, Reader, error::written, rank::Group},
+    store::{Administrator, Reader, error::written, rank::PlayerGroup},
 };
 
 /// Result of an edge to add, as `centile_store.add_friends` names it.
@@ -29,13 +29,13 @@ pub(crate) enum EdgeResult {
 
 impl Reader {
     /// Returns the ids of a player and the player's friends; `None` if the player does not exist.
-    pub(crate) async fn friend_ids(&self, friends: &FriendsOf) -> Result<Option<Group>> {
+    pub(crate) async fn friend_ids(&self, friends: &FriendsOf) -> Result<Option<PlayerGroup>> {
         let query = sqlx::query_file!("sql/queries/friend_ids.sql", friends.user_id.as_str(), friends.mutual);
         let row = query.fetch_optional(&self.readers).await?;
         Ok(row.map(|row| {
             let mut user_ids = row.friend_ids;
             user_ids.push(row.id);
-            Group { owner: row.id, user_ids }
+            PlayerGroup { owner: row.id, user_ids }
         }))
     }
 
@@ -100,7 +100,7 @@ impl Administrator {
     }
 
     /// Records in the audit log that an import of friends begins.
-    pub(crate) async fn note_friends_import(&self, source: &str, by: &Actor) -> Result<()> {
+    pub(crate) async fn record_friends_import(&self, source: &str, by: &Actor) -> Result<()> {
         let query = sqlx::query!(
             "SELECT centile_store.note_act($1, 'import_friends', NULL, NULL, jsonb_build_object('source', $2::text), 'friends')",
             by.as_str(),

@@ -191,7 +191,8 @@ impl IndexReader {
     /// Returns a connection for a round.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
         let pools = self.round_pools().into_iter();
-        let servers = pools.map(async |(pool, lanes)| Ok::<_, Error>(RoundServer { held: pool.hold().await?, lanes }));
+        let servers =
+            pools.map(async |(pool, lanes)| Ok::<_, Error>(RoundServer { held: pool.check_out().await?, lanes }));
         Ok(RoundConnection { servers: try_join_all(servers).await? })
     }
 
@@ -319,7 +320,7 @@ impl IndexReader {
 
 impl RoundConnection {
     /// Runs one round; see `centile_store.read_round`.
-    pub(crate) async fn read(
+    pub(crate) async fn read_round(
         &mut self,
         board: i32,
         ranking_ids: &[i64],

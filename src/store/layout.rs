@@ -10,7 +10,7 @@ pub(crate) const PLACES: usize = 100;
 
 /// Players of each bucket of a ranking, in one snapshot.
 #[derive(Debug)]
-pub(crate) struct Occupied {
+pub(crate) struct LayoutCounts {
     pub(crate) layout: i32,
     /// Players of each bucket, by place, lowest first.
     pub(crate) players: Vec<u64>,
@@ -18,7 +18,7 @@ pub(crate) struct Occupied {
 
 /// A ranking that is its period's current one.
 #[derive(Debug)]
-pub(crate) struct CurrentRanking {
+pub(crate) struct RebalanceCandidate {
     pub(crate) ranking_id: i64,
     pub(crate) board_id: i32,
     /// Applied batches of the board's lanes. Rebalancing compares them to tell an idle board from a
@@ -28,9 +28,9 @@ pub(crate) struct CurrentRanking {
 
 impl Reader {
     /// Returns the current rankings of all boards, without those that have no bucket rows.
-    pub(crate) async fn current_rankings(&self) -> Result<Vec<CurrentRanking>> {
+    pub(crate) async fn current_rankings(&self) -> Result<Vec<RebalanceCandidate>> {
         let query = sqlx::query_as!(
-            CurrentRanking,
+            RebalanceCandidate,
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
                       centile_store.applied_batches(g.board_id, g.lanes) AS "batches!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
@@ -64,7 +64,7 @@ impl Reader {
 
     /// Returns the players of each bucket of a ranking; `None` when the ranking has no bucket rows, or
     /// is no longer current.
-    pub(crate) async fn occupied(&self, ranking_id: i64) -> Result<Option<Occupied>> {
+    pub(crate) async fn layout_counts(&self, ranking_id: i64) -> Result<Option<LayoutCounts>> {
         let row = sqlx::query!(
             r#"SELECT g.layout, centile_store.bucket_totals(g.id) AS "players!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
@@ -79,7 +79,7 @@ impl Reader {
                 "ranking {ranking_id} has a negative count of players; `centile verify` shows where"
             ))
         })?;
-        Ok(Some(Occupied { layout: row.layout, players }))
+        Ok(Some(LayoutCounts { layout: row.layout, players }))
     }
 }
 
@@ -100,8 +100,8 @@ impl BucketWriter {
             "SELECT centile_store.move_boundary($1, $2, $3, $4, $5)",
             ranking_id,
             layout,
-            place(from),
-            place(to),
+            array_position(from),
+            array_position(to),
             i32::try_from(rows).unwrap_or(i32::MAX)
         );
         let moved = written(query.fetch_one(&self.layout_writers).await)?;
@@ -124,8 +124,8 @@ impl BucketWriter {
             r#"SELECT centile_store.reposition_bucket($1, $2, $3, $4, $5) AS "done!""#,
             ranking_id,
             layout,
-            place(from),
-            place(beside),
+            array_position(from),
+            array_position(beside),
             is_above
         );
         written(query.fetch_one(&self.layout_writers).await)
@@ -133,6 +133,6 @@ impl BucketWriter {
 }
 
 /// Returns the 1-based PostgreSQL array position of an index.
-pub(super) fn place(index: usize) -> i32 {
+pub(super) fn array_position(index: usize) -> i32 {
     i32::try_from(index + 1).unwrap_or(i32::MAX)
 }

@@ -15,6 +15,7 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod layout;
+pub(crate) mod ledger;
 pub mod migrate;
 pub(crate) mod operation;
 pub(crate) mod outbox;
@@ -26,7 +27,6 @@ pub(crate) mod rebuild;
 pub(crate) mod replica;
 pub(crate) mod score;
 pub(crate) mod season;
-pub(crate) mod transaction;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 pub(crate) mod verification;
@@ -173,7 +173,7 @@ impl Store {
                             check_primary(connection, &hosts).await?;
                         }
                         settings.apply(connection).await?;
-                        if is_worker { Ok(()) } else { keep_epoch(connection).await }
+                        if is_worker { Ok(()) } else { store_epoch(connection).await }
                     })
                 });
                 let (last_loss, last_switch) = (last_loss.clone(), last_switch.clone());
@@ -372,7 +372,7 @@ fn undamaged<T>(rows: impl IntoIterator<Item = (String, Result<T>)>) -> Vec<T> {
 
 /// Stores the epoch in the session. After a promotion, `centile.epoch` ignores the setting of a
 /// session on a replica; on a cluster, it ignores all settings.
-async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
+async fn store_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
     // The function is missing before the first migration, when no statement needs the epoch.
     let setting: Option<String> = sqlx::query_scalar(
         "SELECT CASE WHEN pg_is_in_recovery() THEN 'centile.replica_epoch' ELSE 'centile.epoch' END

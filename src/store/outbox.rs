@@ -6,7 +6,7 @@ use crate::{
         act::Actor,
         board::BoardSlug,
         encryption::StoredSecret,
-        outbox::{Claimed, Message, MessageFilter},
+        outbox::{ClaimedMessage, Message, MessageFilter},
         webhook::Webhook,
     },
     store::{Administrator, Reader, error::written},
@@ -75,7 +75,7 @@ impl Administrator {
     }
 
     /// Leases up to `limit` due messages, at most one per board and none of the boards in `except`.
-    pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
+    pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<ClaimedMessage>> {
         let rows = sqlx::query!(
             r#"SELECT message_id AS "message_id!", board AS "board!", url AS "url!", secret AS "secret!", encrypted AS "encrypted!", body AS "body!", attempt AS "attempt!"
                FROM centile_store.claim_deliveries($1, $2)"#,
@@ -84,7 +84,7 @@ impl Administrator {
         )
         .fetch_all(&self.writers)
         .await?;
-        let claimed = rows.into_iter().map(|row| Claimed {
+        let claimed = rows.into_iter().map(|row| ClaimedMessage {
             message_id: row.message_id,
             board: row.board,
             url: row.url,
@@ -96,7 +96,12 @@ impl Administrator {
     }
 
     /// Records the result of an attempt: the response status, or why there was no response.
-    pub(crate) async fn note_delivery(&self, message_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
+    pub(crate) async fn record_delivery(
+        &self,
+        message_id: i64,
+        status: Option<i32>,
+        error: Option<&str>,
+    ) -> Result<()> {
         let query = sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", message_id, status, error);
         written(query.fetch_one(&self.writers).await).map(drop)
     }

@@ -222,11 +222,11 @@ impl Pool {
         &self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        self.hold().await?.steps(query).await
+        self.check_out().await?.steps(query).await
     }
 
     /// Takes one of the connections, for several statements in sequence.
-    pub(super) async fn hold(&self) -> sqlx::Result<Session> {
+    pub(super) async fn check_out(&self) -> sqlx::Result<Session> {
         let connection = match timeout(self.wait, self.connections.get()).await {
             Ok(Ok(connection)) => connection,
             // `NotConnected` tells that no statement was sent.
@@ -392,14 +392,14 @@ impl<'p> Executor<'p> for &'p Pool {
     where
         'p: 'e,
     {
-        Box::pin(async move { self.hold().await?.connection.open()?.prepare_with(sql, parameters).await })
+        Box::pin(async move { self.check_out().await?.connection.open()?.prepare_with(sql, parameters).await })
     }
 
     fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
     where
         'p: 'e,
     {
-        Box::pin(async move { self.hold().await?.connection.open()?.describe(sql).await })
+        Box::pin(async move { self.check_out().await?.connection.open()?.describe(sql).await })
     }
 }
 

@@ -56,7 +56,7 @@ fn digest(numbers: &[i64]) -> String {
 
 /// State that an answer is exact for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct RankingState {
     pub(crate) epoch: String,
     /// State of the ranking, or the archive.
     pub(crate) of: StateOf,
@@ -75,7 +75,7 @@ pub(crate) enum StateOf {
     Archive(ArchiveRef),
 }
 
-impl State {
+impl RankingState {
     /// Returns the state that a statement has read.
     pub(super) fn stored(epoch: String, of: StateOf, players: i64, revision: i64) -> Self {
         Self { epoch, of, players: players.unsigned_abs(), revision, answered_by: AnsweredBy::Sql }
@@ -129,7 +129,7 @@ macro_rules! read {
                 );
                 let $row = query.fetch_all($executor).await?.pop().ok_or(Error::Replaced)?;
                 let value = $value;
-                Ok((State::stored($row.epoch, StateOf::Batches($row.batches), $row.players, $row.revision), value))
+                Ok((RankingState::stored($row.epoch, StateOf::Batches($row.batches), $row.players, $row.revision), value))
             }
             PeriodSource::Archive(archive) => {
                 let query = sqlx::query_file!(
@@ -144,7 +144,7 @@ macro_rules! read {
                 let rows = query.fetch_all($executor).await.map_err(unless_dropped)?;
                 let $row = { rows }.pop().ok_or(Error::Replaced)?;
                 let value = $value;
-                Ok((State::stored($row.epoch, StateOf::Archive(archive), $row.players, $row.revision), value))
+                Ok((RankingState::stored($row.epoch, StateOf::Archive(archive), $row.players, $row.revision), value))
             }
         }
     };
@@ -182,7 +182,7 @@ pub(crate) struct StoredKey {
 
 /// Some players, such as a player and the player's friends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct PlayerGroup {
     /// Internal id of the player around whom a page may lie.
     pub(crate) owner: i64,
     /// Internal ids of all players of the group, the owner included.
@@ -201,7 +201,7 @@ pub(crate) enum LocalPart {
 
 impl LocalPart {
     /// Returns the parameters of the statements that read a part: place, key and owner.
-    pub(crate) fn parameters(self, group: &Group) -> (i64, Option<StoredKey>, Option<i64>) {
+    pub(crate) fn parameters(self, group: &PlayerGroup) -> (i64, Option<StoredKey>, Option<i64>) {
         match self {
             Self::From(from) => (from, None, None),
             Self::After(key) => (1, Some(key), None),
@@ -321,7 +321,7 @@ pub(crate) struct StoredNeighbour {
 /// A player looked up in one snapshot.
 pub(crate) struct StandingAt {
     /// The state, without the number of players.
-    pub(crate) state: State,
+    pub(crate) state: RankingState,
     /// Whether batches of the board were not applied yet.
     pub(crate) is_behind: bool,
     /// The version of the bucket counts.
@@ -332,8 +332,8 @@ pub(crate) struct StandingAt {
 }
 
 /// The top and some players of a ranking, in one state.
-pub(crate) struct LiveState {
-    pub(crate) state: State,
+pub(crate) struct LiveRows {
+    pub(crate) state: RankingState,
     /// The first players.
     pub(crate) rows: Vec<Row>,
     /// Players of each bucket; empty when no player was requested.
@@ -344,8 +344,8 @@ pub(crate) struct LiveState {
 
 impl Reader {
     /// Returns the state of a ranking or an archive.
-    pub(crate) async fn state(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<State> {
-        let state: Result<(State, ())> = read!(&self.readers, resolved, source, |row| (),
+    pub(crate) async fn state(&self, resolved: &ResolvedPeriod, source: PeriodSource) -> Result<RankingState> {
+        let state: Result<(RankingState, ())> = read!(&self.readers, resolved, source, |row| (),
             "sql/queries/ranking_state.sql"; "sql/queries/archive_state.sql");
         state.map(|(state, ())| state)
     }
@@ -365,7 +365,11 @@ impl Reader {
     }
 
     /// Returns the state of an archive and its board's frozen top size. Reads no row of the archive.
-    pub(crate) async fn archive_state(&self, resolved: &ResolvedPeriod, archive: ArchiveRef) -> Result<(State, u32)> {
+    pub(crate) async fn archive_state(
+        &self,
+        resolved: &ResolvedPeriod,
+        archive: ArchiveRef,
+    ) -> Result<(RankingState, u32)> {
         let row = sqlx::query_file!(
             "sql/queries/archive_state.sql",
             archive.board,
@@ -377,7 +381,7 @@ impl Reader {
         .fetch_optional(&self.readers)
         .await?
         .ok_or(Error::Replaced)?;
-        let state = State::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision);
+        let state = RankingState::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision);
         Ok((state, row.frozen_size.unsigned_abs()))
     }
 
@@ -403,7 +407,7 @@ impl Reader {
         source: PeriodSource,
         from: i64,
         limit: i32,
-    ) -> Result<(State, Vec<StoredRow>)> {
+    ) -> Result<(RankingState, Vec<StoredRow>)> {
         read!(&self.readers, resolved, source, |row| row.rows.0,
             "sql/queries/page.sql", from, limit; "sql/queries/archive_page.sql", from, limit)
     }
@@ -415,7 +419,7 @@ impl Reader {
         source: PeriodSource,
         key: StoredKey,
         limit: i32,
-    ) -> Result<(State, Vec<StoredRow>)> {
+    ) -> Result<(RankingState, Vec<StoredRow>)> {
         let StoredKey { rank_key, tie_key, internal_id } = key;
         read!(&self.readers, resolved, source, |row| row.rows.0,
             "sql/queries/page_after.sql", rank_key, tie_key, -internal_id, limit;
@@ -429,7 +433,7 @@ impl Reader {
         archive: ArchiveRef,
         user_id: &str,
         around: i32,
-    ) -> Result<(State, StoredStanding)> {
+    ) -> Result<(RankingState, StoredStanding)> {
         let rows = sqlx::query_file!(
             "sql/queries/archive_standing.sql",
             archive.board,
@@ -448,7 +452,7 @@ impl Reader {
             player: row.player.map(|Json(player)| player),
             rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
         };
-        Ok((State::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision), standing))
+        Ok((RankingState::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision), standing))
     }
 
     /// Returns the standing of a player of a ranking with `around` neighbours on each side.
@@ -510,7 +514,7 @@ impl Reader {
         };
         // The bucket counts give the number of players. The names come from the statement's own snapshot
         // and are not cached.
-        let state = State::stored(epoch.clone(), StateOf::Batches(batches), 0, 0);
+        let state = RankingState::stored(epoch.clone(), StateOf::Batches(batches), 0, 0);
         let counts_version = CountsVersion { epoch, layout: row.layout, revisions };
         Ok(StandingAt { state, is_behind: row.is_behind, counts_version, counts: row.counts, standing })
     }
@@ -524,7 +528,7 @@ impl Reader {
         limit: i32,
         user_ids: &[String],
         around: i32,
-    ) -> Result<LiveState> {
+    ) -> Result<LiveRows> {
         let query = sqlx::query_file!(
             "sql/queries/live.sql",
             ranking.board,
@@ -537,11 +541,11 @@ impl Reader {
             around
         );
         let row = query.fetch_all(&self.readers).await?.pop().ok_or(Error::Replaced)?;
-        Ok(LiveState {
+        Ok(LiveRows {
             rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
             counts: row.counts.unwrap_or_default(),
             standings: row.standings.0,
-            state: State::stored(row.epoch, StateOf::Batches(row.batches), row.players, row.revision),
+            state: RankingState::stored(row.epoch, StateOf::Batches(row.batches), row.players, row.revision),
         })
     }
 
@@ -564,7 +568,7 @@ impl Reader {
         resolved: &ResolvedPeriod,
         source: PeriodSource,
         user_ids: &[String],
-    ) -> Result<(State, Vec<Row>)> {
+    ) -> Result<(RankingState, Vec<Row>)> {
         let public = |rows: Vec<StoredPlayer>| rows.into_iter().map(|player| player.row).collect();
         read!(&self.readers, resolved, source, |row| public(row.rows.0),
             "sql/queries/chosen.sql", user_ids; "sql/queries/archive_chosen.sql", user_ids)
@@ -575,10 +579,10 @@ impl Reader {
         &self,
         resolved: &ResolvedPeriod,
         source: PeriodSource,
-        group: &Group,
+        group: &PlayerGroup,
         part: LocalPart,
         limit: i32,
-    ) -> Result<(State, LocalRows)> {
+    ) -> Result<(RankingState, LocalRows)> {
         let (from, key, around) = part.parameters(group);
         let (rank_key, tie_key) = (key.map(|key| key.rank_key), key.map(|key| key.tie_key));
         let (user_ids, user_key) = (group.user_ids.as_slice(), key.map(|key| -key.internal_id));
@@ -594,7 +598,7 @@ impl Reader {
         resolved: &ResolvedPeriod,
         source: PeriodSource,
         score: i64,
-    ) -> Result<(State, u64)> {
+    ) -> Result<(RankingState, u64)> {
         read!(&self.readers, resolved, source, |row| row.rank.unsigned_abs(),
             "sql/queries/newcomer.sql", score; "sql/queries/archive_newcomer.sql", score)
     }
@@ -603,7 +607,7 @@ impl Reader {
         &self,
         resolved: &ResolvedPeriod,
         source: PeriodSource,
-    ) -> Result<(State, (Vec<(u8, i64)>, Vec<Bar>))> {
+    ) -> Result<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))> {
         read!(&self.readers, resolved, source, |row| (row.percentiles.0, row.histogram.0),
             "sql/queries/distribution.sql"; "sql/queries/archive_distribution.sql")
     }
@@ -614,7 +618,7 @@ impl Reader {
         resolved: &ResolvedPeriod,
         source: PeriodSource,
         tiers: &Tiers,
-    ) -> Result<(State, Vec<TierCount>)> {
+    ) -> Result<(RankingState, Vec<TierCount>)> {
         let tiers: Vec<String> = tiers.iter().map(ToString::to_string).collect();
         read!(&self.readers, resolved, source, |row| row.tiers.0,
             "sql/queries/tiers.sql", &tiers; "sql/queries/archive_tiers.sql")

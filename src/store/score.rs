@@ -9,7 +9,7 @@ use crate::{
         act::Act, metadata::Metadata, name::Named as _, period::Period, rank::RankChange, score::HistoryRow,
         segment::Segment,
     },
-    rules::Standing,
+    rules::EventStanding,
     store::{Administrator, Reader, cluster::LANE_OF_TRANSACTION, error::written},
 };
 
@@ -71,7 +71,7 @@ pub(super) async fn entry_metadata<'e>(
 
 impl Reader {
     /// Returns the current rank and the previous key's rank of each standing, in one snapshot.
-    pub(crate) async fn rank_changes(&self, board_id: i32, standings: &[&Standing]) -> Result<Vec<RankChange>> {
+    pub(crate) async fn rank_changes(&self, board_id: i32, standings: &[&EventStanding]) -> Result<Vec<RankChange>> {
         self.servers.require_coordinator()?;
         let periods: Vec<String> = standings.iter().map(|standing| standing.period.clone()).collect();
         let users: Vec<i64> = standings.iter().map(|standing| standing.user_id).collect();

@@ -5,7 +5,7 @@ use crate::{
     model::{
         act::Actor,
         board::Board,
-        season::{Edge, Season},
+        season::{Season, SeasonBound},
     },
     store::{Administrator, Reader, error::written, period::state},
 };
@@ -28,8 +28,8 @@ impl Administrator {
         &self,
         board: &Board,
         name: &str,
-        starts_at: Edge,
-        ends_at: Edge,
+        starts_at: SeasonBound,
+        ends_at: SeasonBound,
         by: &Actor,
     ) -> Result<()> {
         let ((start, start_date), (end, end_date)) = (starts_at.parts(), ends_at.parts());

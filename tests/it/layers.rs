@@ -138,7 +138,7 @@ fn no_room_imports_from_a_higher_room() {
     let found = |text: &str| above(&rooms, "auth", &code(text)).into_iter().collect::<Vec<_>>();
     assert_eq!(found("use crate::{http::{auth::caller, server::{Api, rate}}, model::{api::x}};"), [""; 0]);
     assert_eq!(found("use crate::{Error, http::{pages::ops as o, server}};"), ["pages"]);
-    assert_eq!(found("crate::http::api::reply::read()"), ["api"]);
+    assert_eq!(found("crate::http::api::reply::read_response()"), ["api"]);
     assert_eq!(found("use crate::http::serve;"), ["serve"]);
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
-use super::{Answer, Event, Peer, Pools, Row, SideRow, Standing, folded, scores_of};
+use super::{Event, Peer, PeerResult, Pools, Row, SideRow, Standing, folded, scores_of};
 
 /// SQL that creates tables and functions.
 pub const TABLES: &str = include_str!("buckets.sql");
@@ -78,7 +78,7 @@ struct Counts {
 }
 
 impl Counts {
-    async fn read(pool: &PgPool) -> Answer<Self> {
+    async fn read(pool: &PgPool) -> PeerResult<Self> {
         let at = Instant::now();
         let rows: Vec<(i16, i64)> =
             sqlx::query_as("SELECT bucket, count(*) FROM buckets GROUP BY bucket").fetch_all(pool).await?;
@@ -101,7 +101,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    pub async fn new(database_url: &str) -> Answer<Self> {
+    pub async fn new(database_url: &str) -> PeerResult<Self> {
         let pools = Pools::new(database_url)?;
         let counts = Arc::new(RwLock::new(Counts::read(&pools.readers).await?));
         // Count in the background, so that no request waits.
@@ -129,7 +129,7 @@ impl Buckets {
         counts: &Counts,
         (bucket, me): (usize, &Row),
         around: i64,
-    ) -> Answer<(Vec<Row>, Vec<Row>)> {
+    ) -> PeerResult<(Vec<Row>, Vec<Row>)> {
         let wanted = usize::try_from(around)?;
         let [mut above, mut below] = self.beside(connection, (bucket, me.rank), me, around).await?;
         for next in bucket + 1..BUCKETS {
@@ -162,7 +162,7 @@ impl Buckets {
         (bucket, rank): (usize, i64),
         me: &Row,
         around: i64,
-    ) -> Answer<[Vec<Row>; 2]> {
+    ) -> PeerResult<[Vec<Row>; 2]> {
         let found: Vec<SideRow> = sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements[bucket].around)))
             .bind(me.score)
             .bind(&me.user_id)
@@ -179,7 +179,7 @@ impl Buckets {
 }
 
 impl Peer for Buckets {
-    async fn standing(&self, user: String, around: i64) -> Answer<Option<Standing>> {
+    async fn standing(&self, user: String, around: i64) -> PeerResult<Option<Standing>> {
         let counts = self.counts();
         let mut connection = self.pools.readers.acquire().await?;
         let found: Option<(String, i64, i16)> =
@@ -202,7 +202,7 @@ impl Peer for Buckets {
         Ok(Some(Standing { row, above, below, counts_age_ms }))
     }
 
-    async fn page(&self, from: i64, limit: i64) -> Answer<Vec<Row>> {
+    async fn page(&self, from: i64, limit: i64) -> PeerResult<Vec<Row>> {
         let counts = self.counts();
         let mut rows: Vec<Row> = Vec::new();
         let (mut skip, mut above) = (from - 1, 0);
@@ -233,7 +233,7 @@ impl Peer for Buckets {
         Ok(rows)
     }
 
-    async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
+    async fn write(&self, events: Vec<Event>) -> PeerResult<Vec<i64>> {
         if let [Event { user_id, points }] = &events[..] {
             let query = sqlx::query_scalar("SELECT add_score($1, $2)").bind(user_id).bind(points);
             return Ok(vec![query.fetch_one(&self.pools.writers).await?]);

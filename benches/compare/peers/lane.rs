@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Answer, Event, sorted_sets::Store};
+use super::{Event, PeerResult, sorted_sets::Store};
 
 /// Maximum events of a batch before its last job, as in Centile's writer.
 const BATCH_EVENTS: usize = 500;
@@ -36,7 +36,7 @@ impl Lanes {
 
     /// Queues each event in its player's lane. Returns the scores after the commits, in the order
     /// of the events.
-    pub async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
+    pub async fn write(&self, events: Vec<Event>) -> PeerResult<Vec<i64>> {
         let mut parts: Vec<(Vec<usize>, Vec<Event>)> = self.0.iter().map(|_| Default::default()).collect();
         let count = events.len();
         for (place, event) in events.into_iter().enumerate() {

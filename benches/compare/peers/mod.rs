@@ -19,7 +19,7 @@ use sqlx::{
 const READ_CONNECTIONS: u32 = 16;
 const WRITE_CONNECTIONS: u32 = 8;
 
-pub type Answer<T> = Result<T, Box<dyn Error + Send + Sync>>;
+pub type PeerResult<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A score event in the format of Centile.
 #[derive(Debug, Deserialize)]
@@ -53,14 +53,14 @@ pub struct Standing {
 /// The operations of every system.
 pub trait Peer: Send + Sync + 'static {
     /// Returns a player with `around` neighbours on each side; `None` without a score.
-    fn standing(&self, user: String, around: i64) -> impl Future<Output = Answer<Option<Standing>>>;
+    fn standing(&self, user: String, around: i64) -> impl Future<Output = PeerResult<Option<Standing>>>;
 
     /// Returns `limit` players from a position, counted from 1.
-    fn page(&self, from: i64, limit: i64) -> impl Future<Output = Answer<Vec<Row>>>;
+    fn page(&self, from: i64, limit: i64) -> impl Future<Output = PeerResult<Vec<Row>>>;
 
     /// Writes events and returns the new score of each; the final score for a player with several
     /// events.
-    fn write(&self, events: Vec<Event>) -> impl Future<Output = Answer<Vec<i64>>>;
+    fn write(&self, events: Vec<Event>) -> impl Future<Output = PeerResult<Vec<i64>>>;
 }
 
 /// Connections to PostgreSQL with Centile's session settings.
@@ -70,19 +70,19 @@ pub struct Pools {
 }
 
 impl Pools {
-    pub fn new(url: &str) -> Answer<Self> {
+    pub fn new(url: &str) -> PeerResult<Self> {
         let writing = options(url)?;
         let reading = writing.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
         Ok(Self { readers: pool(READ_CONNECTIONS, reading), writers: pool(WRITE_CONNECTIONS, writing) })
     }
 
     /// All connections for writing.
-    pub fn for_writing(url: &str) -> Answer<PgPool> {
+    pub fn for_writing(url: &str) -> PeerResult<PgPool> {
         Ok(pool(READ_CONNECTIONS + WRITE_CONNECTIONS, options(url)?))
     }
 }
 
-fn options(url: &str) -> Answer<PgConnectOptions> {
+fn options(url: &str) -> PeerResult<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url)?.options([
         ("jit", "off"),
         ("synchronous_commit", "on"),
@@ -106,7 +106,7 @@ pub fn folded(events: &[Event]) -> (Vec<&str>, Vec<i64>) {
 }
 
 /// Returns the score of each event from the scores of its players.
-pub fn scores_of(events: &[Event], scores: Vec<(String, i64)>) -> Answer<Vec<i64>> {
+pub fn scores_of(events: &[Event], scores: Vec<(String, i64)>) -> PeerResult<Vec<i64>> {
     let scores: std::collections::HashMap<_, _> = scores.into_iter().collect();
     events.iter().map(|event| Ok(*scores.get(&event.user_id).ok_or("a player has no new score")?)).collect()
 }

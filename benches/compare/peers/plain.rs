@@ -1,7 +1,7 @@
 //! Plain SQL: one table with an index on the score. A rank is a count of all players with more
 //! points.
 
-use super::{Answer, Event, Peer, Pools, Row, Standing, folded, scores_of, standing};
+use super::{Event, Peer, PeerResult, Pools, Row, Standing, folded, scores_of, standing};
 
 /// SQL that creates the table.
 pub const TABLES: &str = "CREATE TABLE scores (user_id text NOT NULL, user_name text NOT NULL, score bigint NOT NULL)
@@ -59,26 +59,26 @@ pub struct Plain {
 }
 
 impl Plain {
-    pub fn new(database_url: &str) -> Answer<Self> {
+    pub fn new(database_url: &str) -> PeerResult<Self> {
         Ok(Self { pools: Pools::new(database_url)? })
     }
 }
 
 impl Peer for Plain {
-    async fn standing(&self, user: String, around: i64) -> Answer<Option<Standing>> {
+    async fn standing(&self, user: String, around: i64) -> PeerResult<Option<Standing>> {
         let query =
             if around == 0 { sqlx::query_as(RANK).bind(user) } else { sqlx::query_as(AROUND).bind(user).bind(around) };
         Ok(standing(query.fetch_all(&self.pools.readers).await?))
     }
 
-    async fn page(&self, from: i64, limit: i64) -> Answer<Vec<Row>> {
+    async fn page(&self, from: i64, limit: i64) -> PeerResult<Vec<Row>> {
         let rows: Vec<(i64, String, String, i64)> =
             sqlx::query_as(PAGE).bind(from - 1).bind(limit).fetch_all(&self.pools.readers).await?;
         let row = |(rank, user_id, user_name, score)| Row { rank, user_id, user_name: Some(user_name), score };
         Ok(rows.into_iter().map(row).collect())
     }
 
-    async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
+    async fn write(&self, events: Vec<Event>) -> PeerResult<Vec<i64>> {
         if let [Event { user_id, points }] = &events[..] {
             return Ok(vec![
                 sqlx::query_scalar(ADD_ONE).bind(user_id).bind(points).fetch_one(&self.pools.writers).await?,

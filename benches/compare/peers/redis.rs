@@ -5,7 +5,7 @@ use deadpool_redis::{
     redis::{AsyncConnectionConfig, Client, FromRedisValue, Pipeline, aio::MultiplexedConnection},
 };
 
-use super::Answer;
+use super::PeerResult;
 
 /// How callers reach Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Connection {
 }
 
 impl Redis {
-    pub async fn connect(url: &str, client: RedisClient) -> Answer<Self> {
+    pub async fn connect(url: &str, client: RedisClient) -> PeerResult<Self> {
         Ok(match client {
             RedisClient::Multiplexed => {
                 // Under load a response may take longer than the default timeout of half a second.
@@ -47,7 +47,7 @@ impl Redis {
     }
 
     /// Returns a connection for all commands of a request.
-    pub async fn connection(&self) -> Answer<Connection> {
+    pub async fn connection(&self) -> PeerResult<Connection> {
         Ok(match self {
             // Clones share the connection.
             Self::Multiplexed(connection) => Connection::Multiplexed(connection.clone()),
@@ -58,7 +58,7 @@ impl Redis {
 
 impl Connection {
     /// Sends a pipeline and returns its replies.
-    pub async fn run<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> Answer<T> {
+    pub async fn run<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> PeerResult<T> {
         Ok(match self {
             Self::Multiplexed(connection) => pipeline.query_async(connection).await?,
             Self::Pooled(connection) => pipeline.query_async(connection).await?,

@@ -8,7 +8,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use sqlx::PgPool;
 
 use super::{
-    Answer, Event, Peer, Pools, Row, Standing, folded,
+    Event, Peer, PeerResult, Pools, Row, Standing, folded,
     lane::Lanes,
     redis::{Connection, Redis, RedisClient},
     scores_of,
@@ -59,7 +59,7 @@ pub fn user_key(user: &str) -> String {
 
 impl Store {
     /// Commits events, then adds them to the sets, folded per player as in the totals.
-    pub async fn write(&self, events: &[Event]) -> Answer<Vec<i64>> {
+    pub async fn write(&self, events: &[Event]) -> PeerResult<Vec<i64>> {
         let (users, points) = folded(events);
         let scores = if let [Event { user_id, points }] = events {
             vec![sqlx::query_scalar(ADD_ONE).bind(user_id).bind(points).fetch_one(&self.writers).await?]
@@ -86,7 +86,12 @@ pub struct SortedSets {
 }
 
 impl SortedSets {
-    pub async fn new(database_url: &str, redis_url: &str, client: RedisClient, lanes: Option<usize>) -> Answer<Self> {
+    pub async fn new(
+        database_url: &str,
+        redis_url: &str,
+        client: RedisClient,
+        lanes: Option<usize>,
+    ) -> PeerResult<Self> {
         // All connections write, because nothing is read from PostgreSQL.
         let writers = Pools::for_writing(database_url)?;
         let store = Arc::new(Store { writers, redis: Redis::connect(redis_url, client).await? });
@@ -96,7 +101,7 @@ impl SortedSets {
 }
 
 /// Returns rows from a position, counted from 0.
-async fn rows(redis: &mut Connection, from: i64, to: i64) -> Answer<Vec<Row>> {
+async fn rows(redis: &mut Connection, from: i64, to: i64) -> PeerResult<Vec<Row>> {
     let mut range = pipe();
     range.cmd("ZREVRANGE").arg(SETS[0]).arg(from).arg(to).arg("WITHSCORES");
     let (found,): (Vec<(String, f64)>,) = redis.run(&range).await?;
@@ -116,7 +121,7 @@ async fn rows(redis: &mut Connection, from: i64, to: i64) -> Answer<Vec<Row>> {
 }
 
 impl Peer for SortedSets {
-    async fn standing(&self, user: String, around: i64) -> Answer<Option<Standing>> {
+    async fn standing(&self, user: String, around: i64) -> PeerResult<Option<Standing>> {
         let mut commands = pipe();
         commands.cmd("ZREVRANK").arg(SETS[0]).arg(&user).cmd("ZSCORE").arg(SETS[0]).arg(&user);
         let mut redis = self.store.redis.connection().await?;
@@ -135,11 +140,11 @@ impl Peer for SortedSets {
         Ok(Some(Standing { row, above, below, counts_age_ms: None }))
     }
 
-    async fn page(&self, from: i64, limit: i64) -> Answer<Vec<Row>> {
+    async fn page(&self, from: i64, limit: i64) -> PeerResult<Vec<Row>> {
         rows(&mut self.store.redis.connection().await?, from - 1, from + limit - 2).await
     }
 
-    async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
+    async fn write(&self, events: Vec<Event>) -> PeerResult<Vec<i64>> {
         if let Some(lanes) = &self.lanes {
             return lanes.write(events).await;
         }

@@ -16,7 +16,7 @@ use crate::{
     delivery::outbox::sender::Sender,
     model::{
         encryption::MasterKeys,
-        outbox::{Claimed, Deliveries, Message, MessageFilter},
+        outbox::{ClaimedMessage, Deliveries, Message, MessageFilter},
         webhook::{Secret, signature},
     },
     store::{Administrator, Reader},
@@ -105,15 +105,15 @@ fn free_slots(in_progress: usize) -> i32 {
 }
 
 /// The status of the receiver's response, or why there was none.
-type Answer = Result<u16, String>;
+type DeliveryResult = Result<u16, String>;
 
 /// Sends a message; returns it with the response.
 pub(crate) async fn attempt(
     master_keys: Option<&MasterKeys>,
     sender: &Sender,
-    claimed: Claimed,
+    claimed: ClaimedMessage,
     timeout: Duration,
-) -> (Claimed, Result<Answer>) {
+) -> (ClaimedMessage, Result<DeliveryResult>) {
     let secret = match Secret::decrypt(&claimed.secret, master_keys, &claimed.board) {
         Ok(secret) => secret,
         // This must not stop the messages of other boards.
@@ -129,8 +129,8 @@ pub(crate) async fn attempt(
 }
 
 /// Records the result of an attempt; returns whether the message was delivered.
-async fn record(admin: &Administrator, sent: &Claimed, answer: Result<Answer>) -> Result<bool> {
-    let Claimed { message_id, board, attempt, .. } = sent;
+async fn record(admin: &Administrator, sent: &ClaimedMessage, answer: Result<DeliveryResult>) -> Result<bool> {
+    let ClaimedMessage { message_id, board, attempt, .. } = sent;
     let (status, error) = match answer? {
         Ok(status) => (Some(status), None),
         Err(error) => (None, Some(error)),
@@ -148,6 +148,6 @@ async fn record(admin: &Administrator, sent: &Claimed, answer: Result<Answer>) -
             "a message could not be delivered; it will be retried"
         );
     }
-    admin.note_delivery(*message_id, status.map(i32::from), error.as_deref()).await?;
+    admin.record_delivery(*message_id, status.map(i32::from), error.as_deref()).await?;
     Ok(is_delivered)
 }

@@ -155,13 +155,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let BoardsQuery { tag, limit, cursor } = query::parse(&request)?;
     let tag = query::tag(tag.as_deref())?;
     let limit = query::bounded("limit", limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
-    let key = caller::given(&api, &request).await?;
+    let key = caller::optional_key(&api, &request).await?;
     let reader = &api.instance.store.reader;
     let (boards, next) = boards::readable(reader, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     let is_server = |board: &Board| key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
     let data = boards.iter().map(|board| BoardResponse::of(board, is_server(board))).collect();
-    Ok(reply::read(&BoardsResponse { data, next_cursor: next }))
+    Ok(reply::read_response(&BoardsResponse { data, next_cursor: next }))
 }
 
 /// Show a board
@@ -172,10 +172,10 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     query::none(&request)?;
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
-    Ok(reply::read(&BoardResponse::of(&board, is_server)))
+    Ok(reply::read_response(&BoardResponse::of(&board, is_server)))
 }
 
 /// Change a board
@@ -189,7 +189,7 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 )]
 pub(crate) async fn update(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     query::none(&request)?;
     let change: BoardSettings = body::json(&api, &request, payload).await?;
     if change.slug.is_some() {

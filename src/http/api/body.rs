@@ -49,7 +49,7 @@ impl Deref for Text<'_> {
 
 /// Returns the body of `request`, or an empty text if it has none. For a call that needs a key.
 pub(crate) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
-    read(&api.settings, api.settings.body_limit_bytes, api.bodies.hold(), request, payload).await
+    read_body(&api.settings, api.settings.body_limit_bytes, api.bodies.reserve(), request, payload).await
 }
 
 /// Like [`text`], for a call that needs no key, with a limit of `limit` bytes.
@@ -64,16 +64,16 @@ pub(crate) async fn open_text<'a>(
     payload: web::Payload,
 ) -> Result<Text<'a>> {
     let limit = limit.min(api.settings.body_limit_bytes);
-    let reservation = match CheckedKey::of(request) {
-        Some(_) => api.bodies.hold(),
-        None => {
-            api.open_bodies.hold_for(address::of(&api.settings.trusted_proxies, request).map(address::network), limit)
-        }
+    let reservation = match CheckedKey::from_request(request) {
+        Some(_) => api.bodies.reserve(),
+        None => api
+            .open_bodies
+            .reserve_for(address::client_address(&api.settings.trusted_proxies, request).map(address::network), limit),
     };
-    read(&api.settings, limit, reservation, request, payload).await
+    read_body(&api.settings, limit, reservation, request, payload).await
 }
 
-async fn read<'a>(
+async fn read_body<'a>(
     settings: &Settings,
     limit: usize,
     mut reservation: Reservation<'a>,
@@ -225,7 +225,7 @@ mod tests {
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };
-        let body = read(&settings, 16, memory.hold(), &request, payload).await;
+        let body = read_body(&settings, 16, memory.reserve(), &request, payload).await;
         body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
     }
 

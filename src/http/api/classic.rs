@@ -34,7 +34,7 @@ use crate::{
         rank::{PageStart, Row},
     },
     ranking::read,
-    scoring::write::Answer,
+    scoring::batch::EventOutcome,
 };
 
 /// Selects the number of rows.
@@ -154,14 +154,14 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
         let events: Vec<&RawValue> = body::parse(&text)?;
         let events = parse_events(body::WHOLE, &events)?;
         let results = write_many(&api.instance, &board, events, true, "").await?;
-        version::note_write(&request, &board);
+        version::record_write(&request, &board);
         return Ok(reply::written(StatusCode::OK, &results));
     }
     let event = parse_event(&text)?;
     let user_id = event.user_id.clone();
     let answer = write_one(&api.instance, &board, event, true).await?;
-    version::note_write(&request, &board);
-    let Answer::Accepted { accepted, ranks, .. } = answer else {
+    version::record_write(&request, &board);
+    let EventOutcome::Accepted { accepted, ranks, .. } = answer else {
         return Ok(response(&board, answer));
     };
     let all_time = accepted.standings.iter().position(|standing| standing.period == PeriodKind::AllTime.name());
@@ -183,11 +183,11 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: ClassicListQuery = query::parse(&request)?;
     let limit = limit(query.limit)?;
     let board = caller::readable(&api, &request, &api.settings.default_board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let start = PageStart::Position(1);
     let page = read::page(rankings, &board, &PeriodSelector::default(), start, limit).await?;
     let data: Vec<_> = page.rows.iter().map(ClassicRow::from).collect();
-    Ok(reply::read(&ClassicListResponse { total: data.len(), data }))
+    Ok(reply::read_response(&ClassicListResponse { total: data.len(), data }))
 }
 
 /// Read a player of the default board
@@ -197,13 +197,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     responses((status = 200, description = "The player's all-time score and rank.", body = ClassicUserResponse), ReadProblems),
 )]
 pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &api.settings.default_board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let standing = read::standing(rankings, &board, &PeriodSelector::default(), &user_id, 0).await;
     let standing = caller::listed(&api, &request, &user_id, standing, |_| true).await?;
     let player = &standing.player;
     let user_info = ClassicUser { user_id: &player.user_id, score: Some(player.score), rank: Some(player.rank) };
-    Ok(reply::read(&ClassicUserResponse { user_info }))
+    Ok(reply::read_response(&ClassicUserResponse { user_info }))
 }

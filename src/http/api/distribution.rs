@@ -45,10 +45,10 @@ pub(crate) struct DistributionResponse<'a> {
     responses((status = 200, description = "Percentiles and histogram.", body = DistributionResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let selector = RankingQuery::selector(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let Distribution { header, percentiles, histogram } = read::distribution(rankings, &board, &selector).await?;
     let percentile = |(percentile, score)| PercentileResponse { percentile, score };
     let response = DistributionResponse {

@@ -128,13 +128,13 @@ pub(crate) async fn ndjson(api: Data<Api>, request: HttpRequest) -> Result<HttpR
 }
 
 async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<HttpResponse> {
-    let path = BoardPath::of(request)?;
+    let path = BoardPath::from_request(request)?;
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
-    let network = address::of(&api.settings.trusted_proxies, request).map(address::network);
+    let network = address::client_address(&api.settings.trusted_proxies, request).map(address::network);
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
-    let rankings = api.reads(request).await?;
+    let rankings = api.rankings_for(request).await?;
     let export = export::begin(rankings, &board, &selector, format, query.metadata).await?;
     let (media_type, ending) = match format {
         FileFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
@@ -176,7 +176,7 @@ impl Download {
         if let Some(activity) = self.activity.take() {
             self.answering = Some(activity.answering());
         }
-        let chunk = timeout_at(self.deadline, self.export.read_on()).await;
+        let chunk = timeout_at(self.deadline, self.export.next_rows()).await;
         let chunk =
             chunk.unwrap_or_else(|_| Err(Error::TooSlow("the client did not receive the file in time".to_owned())));
         match chunk {

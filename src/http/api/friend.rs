@@ -85,13 +85,13 @@ pub(crate) struct FriendsResponse<'a> {
     responses((status = 200, description = "A page of the player's friends.", body = FriendsResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     caller::friends_reader(&api, &request, &user_id).await?;
     let query: FriendsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let of = FriendsOf { user_id, mutual: query.mutual };
     let (data, next) = friends::page(&api.instance.store.reader, &of, limit, query.cursor.as_deref()).await?;
-    Ok(reply::read(&FriendsResponse { data: &data, next_cursor: next.as_deref() }))
+    Ok(reply::read_response(&FriendsResponse { data: &data, next_cursor: next.as_deref() }))
 }
 
 /// Change friends by a list
@@ -107,7 +107,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 )]
 pub(crate) async fn change(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let key = caller::server(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let FriendsRequest { change, user_ids } = body::json(&api, &request, payload).await?;
     let changed = change_friends(&api, &key, &user_id, change, &user_ids).await?;
@@ -124,8 +124,8 @@ pub(crate) async fn change(api: Data<Api>, request: HttpRequest, payload: Payloa
 )]
 pub(crate) async fn add(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let key = caller::server(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
-    let FriendPath { friend_id } = FriendPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
+    let FriendPath { friend_id } = FriendPath::from_request(&request)?;
     query::none(&request)?;
     let NoMembers {} = body::optional_json(&api, &request, payload).await?;
     let added = change_friends(&api, &key, &user_id, FriendsChange::Add, &[friend_id]).await;
@@ -143,8 +143,8 @@ pub(crate) async fn add(api: Data<Api>, request: HttpRequest, payload: Payload) 
 )]
 pub(crate) async fn remove(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let key = caller::server(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
-    let FriendPath { friend_id } = FriendPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
+    let FriendPath { friend_id } = FriendPath::from_request(&request)?;
     query::none(&request)?;
     change_friends(&api, &key, &user_id, FriendsChange::Remove, &[friend_id]).await?;
     Ok(reply::done())

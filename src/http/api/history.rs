@@ -57,8 +57,8 @@ pub(crate) struct HistoryResponse<'a> {
     responses((status = 200, description = "Rows of the ledger.", body = HistoryResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     let query: HistoryQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let board = caller::readable(&api, &request, &path.board).await?;
@@ -70,7 +70,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         Err(Error::NotFound { what: Resource::User, .. }) if cursor.is_some() => (Vec::new(), None),
         page => page?,
     };
-    Ok(reply::read(&HistoryResponse {
+    Ok(reply::read_response(&HistoryResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),
         data: &rows,

@@ -190,7 +190,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 )]
 pub(crate) async fn revoke(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let KeyPath { key_id } = KeyPath::of(&request)?;
+    let KeyPath { key_id } = KeyPath::from_request(&request)?;
     query::none(&request)?;
     key::revoke(&api.instance.store.admin, &api.instance.keys, &key_id, &by).await?;
     Ok(reply::done())

@@ -52,7 +52,7 @@ const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
-pub(crate) struct ListQuery {
+pub(crate) struct ScoreListQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
@@ -99,7 +99,7 @@ pub(crate) struct ListQuery {
     around: Option<u64>,
 }
 
-impl ListQuery {
+impl ScoreListQuery {
     /// Returns the player whose friends are selected.
     fn friends(&self) -> Result<Option<FriendsOf>> {
         match &self.friends_of {
@@ -242,7 +242,7 @@ impl<'a> ChosenResponse<'a> {
 /// periods. The response has no `ETag`, because friends can change.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores", operation_id = "list_scores", tag = "reading", security((), ("key" = [])),
-    params(BoardPath, ListQuery),
+    params(BoardPath, ScoreListQuery),
     responses(
         (status = 200, description = "A page of the ranking.", body = PageResponse,
             headers(
@@ -252,13 +252,13 @@ impl<'a> ChosenResponse<'a> {
     ),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
-    let query: ListQuery = query::parse(&request)?;
+    let path = BoardPath::from_request(&request)?;
+    let query: ScoreListQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let friends = query.friends()?;
     let (start, limit) = query.start()?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     // A player and the player's friends, ranked among each other.
     if let Some(friends) = friends {
         let page = local::page(rankings, &board, &selector, &friends, &start, limit).await;
@@ -318,12 +318,12 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     ),
 )]
 pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let query: ChosenQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let users = chosen_ids("user_id", &query.user_id)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
     if query.metadata {
         metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;
@@ -342,13 +342,13 @@ pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     responses((status = 200, description = "The chosen players.", body = ChosenResponse), QueryProblems),
 )]
 pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector_in(wanted.period.as_deref(), wanted.segment.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
     if wanted.metadata {
         metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;

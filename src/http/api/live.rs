@@ -19,7 +19,7 @@ use utoipa::IntoParams;
 
 use crate::{
     Error, Result,
-    delivery::live::{self, Interest},
+    delivery::subscriptions::{self, Interest},
     http::{
         api::{
             list::LIMIT_DEFAULT,
@@ -119,15 +119,15 @@ pub(crate) struct LastEventId {
     ),
 )]
 pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let query: LiveQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let interest = Interest { limit, users: chosen_ids(&query.user_id)?, metadata: query.metadata };
     let board = caller::readable(&api, &request, &path.board).await?;
-    let network = address::of(&api.settings.trusted_proxies, &request).map(address::network);
+    let network = address::client_address(&api.settings.trusted_proxies, &request).map(address::network);
     let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;
-    period::resolve(api.instance.reads.current(), &board, &selector).await?;
+    period::resolve(api.instance.read_router.current(), &board, &selector).await?;
     let mut response = HttpResponse::Ok();
     response
         .content_type(EVENT_STREAM)
@@ -139,7 +139,8 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     if api.ending.is_cancelled() {
         return Err(Error::Stopping);
     }
-    let mut subscription = live::subscribe(&api.instance.live, &board, &selector, interest, network, &RENDERING)?;
+    let mut subscription =
+        subscriptions::subscribe(&api.instance.followed_rankings, &board, &selector, interest, network, &RENDERING)?;
     subscription.first().await?;
     // An id too long to be ours matches no snapshot.
     let last_id = request.headers().get(LAST_EVENT_ID).map(|id| {

@@ -7,8 +7,8 @@ use metrics::{counter, gauge};
 use crate::{
     Error, Result,
     instance::Instance,
-    ranking::{indexes::status::IndexStatus, reads::ReplicaStatus},
-    store::combination::Combined,
+    ranking::{index_registry::status::IndexStatus, read_router::ReplicaStatus},
+    store::combination::CombinedBoard,
     telemetry::RECORDER,
 };
 
@@ -76,9 +76,9 @@ pub async fn render(instance: &Instance) -> Result<String> {
 }
 
 /// Renders the metrics of the combined boards, as the database knows them.
-fn combination_numbers(combined: &[Combined]) -> String {
+fn combination_numbers(combined: &[CombinedBoard]) -> String {
     let mut text = String::new();
-    let mut add = |name: &str, help: &str, value: fn(&Combined) -> Option<f64>| {
+    let mut add = |name: &str, help: &str, value: fn(&CombinedBoard) -> Option<f64>| {
         // Writing to a String cannot fail.
         writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge").ok();
         for board in combined {
@@ -101,7 +101,7 @@ fn combination_numbers(combined: &[Combined]) -> String {
 
 /// Renders the metrics of the replica; nothing without one.
 fn replica_numbers(instance: &Instance) -> String {
-    let Some(ReplicaStatus { is_used, lag }) = instance.reads.replica() else { return String::new() };
+    let Some(ReplicaStatus { is_used, lag }) = instance.read_router.replica() else { return String::new() };
     let lag = lag.map_or_else(|| "+Inf".to_owned(), |lag| lag.as_secs_f64().to_string());
     format!(
         "# HELP centile_replica_used Whether the replica answers reads.\n# TYPE centile_replica_used gauge\n\
@@ -115,7 +115,7 @@ fn replica_numbers(instance: &Instance) -> String {
 /// Renders the metrics of the rank indexes. Indexes come and go, but the recorder would keep every
 /// series.
 fn index_numbers(instance: &Instance) -> String {
-    let (indexes, (directory_bytes, directory_users)) = instance.reads.current().indexes.status();
+    let (indexes, (directory_bytes, directory_users)) = instance.read_router.current().indexes.status();
     let mut text = format!(
         "# HELP centile_index_memory_bytes Maximum bytes of all rank indexes and the user directory.\n\
          # TYPE centile_index_memory_bytes gauge\ncentile_index_memory_bytes {}\n\
@@ -123,7 +123,7 @@ fn index_numbers(instance: &Instance) -> String {
          # TYPE centile_directory_bytes gauge\ncentile_directory_bytes {directory_bytes}\n\
          # HELP centile_directory_users Users in the user directory.\n\
          # TYPE centile_directory_users gauge\ncentile_directory_users {directory_users}\n",
-        instance.reads.current().indexes.memory()
+        instance.read_router.current().indexes.memory()
     );
     let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
         // Writing to a String cannot fail.

@@ -58,11 +58,11 @@ pub(crate) struct NewcomerResponse<'a> {
     responses((status = 200, description = "The rank of the score.", body = NewcomerResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let query: NewcomerQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let (header, rank) = read::newcomer(rankings, &board, &selector, query.score).await?;
     let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };
     reply::ranked(&request, board.reading, &selector, &header, &answer)

@@ -128,7 +128,7 @@ pub(crate) fn document() -> Ready<Result<HttpResponse>> {
     ),
     servers((url = "/", description = "The service that serves this document.")),
     components(schemas(BoardSettings, Problem, PeriodKind, State, FileRowResponse, Transaction, CursorResponse, PeriodClosedMessage)),
-    modifiers(&Shared),
+    modifiers(&CommonParts),
     tags(
         (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution, tiers."),
         (name = "writing", description = "Scores, from game servers."),
@@ -148,9 +148,9 @@ const RANKING_READS: [&str; 6] =
     ["list_scores", "list_chosen_scores", "show_standing", "show_rank_of_score", "show_distribution", "list_tiers"];
 
 /// Adds what several calls share: the key, the problem responses, and the headers of rankings.
-struct Shared;
+struct CommonParts;
 
-impl Modify for Shared {
+impl Modify for CommonParts {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let key = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)

@@ -23,7 +23,7 @@ pub(crate) struct BoardPath {
 
 impl BoardPath {
     /// Reads the board's name from the path of `request`.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
         board_slug(segment(request, "board")?).map(|board| Self { board })
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct UserPath {
 
 impl UserPath {
     /// Reads the player's id from the path of `request`.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
         Ok(Self { user_id: segment(request, "user_id")?.parse()? })
     }
 }
@@ -74,7 +74,7 @@ pub(crate) struct FriendPath {
 
 impl FriendPath {
     /// Reads the friend's id from the path of `request`.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
         let friend_id = segment(request, "friend_id")?;
         Ok(Self { friend_id: friend_id.parse().map_err(|error: Error| error.in_field("friend_id"))? })
     }
@@ -91,7 +91,7 @@ pub(crate) struct KeyPath {
 
 impl KeyPath {
     /// Reads the key's id from the path of `request`.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
         let key_id = segment(request, "key_id")?;
         // PostgreSQL would reject some texts, such as one with a NUL byte.
         if key_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -113,7 +113,7 @@ pub(crate) struct TransactionPath {
 
 impl TransactionPath {
     /// Reads the score transaction's id from the path of `request`.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
         Ok(Self { transaction_id: id(request, "transaction_id", "a score transaction")? })
     }
 }
@@ -129,7 +129,7 @@ pub(crate) struct QuarantinePath {
 
 impl QuarantinePath {
     /// Reads the event's id from the path of `request`.
-    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
         Ok(Self { quarantine_id: id(request, "quarantine_id", "an event in quarantine")? })
     }
 }
@@ -167,7 +167,7 @@ mod tests {
 
     /// Responds with the user id of the path.
     async fn echo(request: HttpRequest) -> Result<HttpResponse> {
-        Ok(HttpResponse::Ok().body(UserPath::of(&request)?.user_id.to_string()))
+        Ok(HttpResponse::Ok().body(UserPath::from_request(&request)?.user_id.to_string()))
     }
 
     #[actix_web::test]

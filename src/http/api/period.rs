@@ -105,14 +105,14 @@ pub(crate) struct PeriodsResponse<'a> {
     responses((status = 200, description = "The periods.", body = PeriodsResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let query: PeriodsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let only = query.kind.as_deref().map(|text| name::parse("kind", text)).transpose()?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let cursor = query.cursor.as_deref();
     let (periods, next) = period::list_page(rankings, &board, only, limit, cursor).await?;
     let data = periods.iter().map(PeriodResponse::from).collect();
-    Ok(reply::read(&PeriodsResponse { board: board.slug.as_str(), data, next_cursor: next }))
+    Ok(reply::read_response(&PeriodsResponse { board: board.slug.as_str(), data, next_cursor: next }))
 }

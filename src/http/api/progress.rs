@@ -110,12 +110,12 @@ pub(crate) struct ProgressResponse<'a> {
     responses((status = 200, description = "The player's standings.", body = ProgressResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     let query: ProgressQuery = query::parse(&request)?;
     let snapshots = query::bounded("snapshots", query.snapshots, 30, 1, SNAPSHOTS_MAX)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let rows = rankings.reader.progress(&board, user_id.as_str(), snapshots).await;
     // A player of the ranking need not be in a snapshot.
     let is_ranked = async || read::has_standing(rankings, &board, &PeriodSelector::default(), &user_id).await;
@@ -130,7 +130,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         row.score_text = query.score_text.then(|| row.score.map(|score| board.presentation.score_format.plain(score)));
         row
     };
-    Ok(reply::read(&ProgressResponse {
+    Ok(reply::read_response(&ProgressResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),
         data: rows.iter().map(row).collect(),

@@ -75,7 +75,7 @@ pub(crate) struct QuarantineResponse<'a> {
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let query: QuarantineQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let state = query.state.as_deref().map_or(Ok(State::Waiting), |text| name::parse("state", text))?;
@@ -116,7 +116,7 @@ pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payloa
     let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
     let transaction_id =
         quarantine::accept(&api.instance.store.admin, &api.instance.rankings, &board, quarantine_id, &act).await?;
-    version::note_write(&request, &board);
+    version::record_write(&request, &board);
     let decision = DecisionResponse { quarantine_id, state: State::Accepted, transaction_id: Some(transaction_id) };
     Ok(reply::written(StatusCode::OK, &decision))
 }
@@ -140,8 +140,8 @@ pub(crate) async fn reject(api: Data<Api>, request: HttpRequest, payload: Payloa
 /// Reads an administrator's decision on an event: its board and id, with author and reason.
 async fn decision(api: &Api, request: &HttpRequest, payload: Payload) -> Result<(Arc<Board>, i64, Act)> {
     let by = caller::admin(api, request).await?;
-    let path = BoardPath::of(request)?;
-    let QuarantinePath { quarantine_id } = QuarantinePath::of(request)?;
+    let path = BoardPath::from_request(request)?;
+    let QuarantinePath { quarantine_id } = QuarantinePath::from_request(request)?;
     query::none(request)?;
     let act = ActRequest::read(api, request, payload, by).await?;
     let board = boards::find(&api.instance.boards, &path.board).await?;

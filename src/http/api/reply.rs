@@ -28,7 +28,7 @@ const SOURCE: &str = "centile-source";
 const INITIAL_BYTES: usize = 2_048;
 
 /// Responds to a read. A cache may store the response but must revalidate it.
-pub(crate) fn read(body: &impl Serialize) -> HttpResponse {
+pub(crate) fn read_response(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
 }
 

@@ -14,7 +14,7 @@ use crate::{
         auth::caller,
         server::{Api, problem::WriteProblems},
     },
-    model::{period::Period, season::Edge},
+    model::{period::Period, season::SeasonBound},
     periods::season,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct CreateSeason {
 struct EdgeText(String);
 
 /// Parses the start or end of a season from `field`.
-fn edge(field: &str, text: &str) -> Result<Edge> {
+fn season_bound(field: &str, text: &str) -> Result<SeasonBound> {
     text.parse().map_err(|error: Error| error.in_field(field))
 }
 
@@ -70,10 +70,10 @@ pub(crate) struct SeasonResponse<'a> {
 )]
 pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     query::none(&request)?;
     let new: CreateSeason = body::json(&api, &request, payload).await?;
-    let (starts_at, ends_at) = (edge("starts_at", &new.starts_at)?, edge("ends_at", &new.ends_at)?);
+    let (starts_at, ends_at) = (season_bound("starts_at", &new.starts_at)?, season_bound("ends_at", &new.ends_at)?);
     let board = boards::find(&api.instance.boards, &path.board).await?;
     let season = season::create(&api.instance.store.admin, &board, &new.name, (starts_at, ends_at), &by).await?;
     let period = Period::from(season);

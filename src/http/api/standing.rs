@@ -24,7 +24,7 @@ use crate::{
             version,
         },
     },
-    model::{board::Board, rank::Standing},
+    model::{board::Board, rank::PlayerStanding},
     ranking::{metadata, period, read},
     scoring,
 };
@@ -74,7 +74,7 @@ pub(crate) struct StandingResponse<'a> {
 }
 
 impl<'a> StandingResponse<'a> {
-    fn new(board: &'a Board, standing: &'a Standing) -> Self {
+    fn new(board: &'a Board, standing: &'a PlayerStanding) -> Self {
         let tiering = standing.header.tiering(board);
         let row = |row| RowResponse::new(row, tiering);
         Self {
@@ -96,17 +96,17 @@ impl<'a> StandingResponse<'a> {
     responses((status = 200, description = "The player's standing.", body = StandingResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     let query: StandingQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let standing = read::standing(rankings, &board, &selector, &user_id, around).await;
     let mut standing = caller::listed(&api, &request, &user_id, standing, |_| true).await?;
     if query.metadata {
-        let Standing { header, player, above, below, .. } = &mut standing;
+        let PlayerStanding { header, player, above, below, .. } = &mut standing;
         metadata::add(rankings, &board, header, above.iter_mut().chain([player]).chain(below)).await?;
     }
     let mut response = StandingResponse::new(&board, &standing);
@@ -136,12 +136,12 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 )]
 pub(crate) async fn reset(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = boards::find(&api.instance.boards, &path.board).await?;
     scoring::reset(&api.instance.store.admin, &api.instance.rankings, &board, &user_id, &act).await?;
-    version::note_write(&request, &board);
+    version::record_write(&request, &board);
     Ok(reply::done())
 }

@@ -21,7 +21,7 @@ use crate::{
     },
     model::{
         board::Board,
-        rank::{AnsweredBy, Standing},
+        rank::{AnsweredBy, PlayerStanding},
         tag::Tag,
     },
     ranking::{metadata, read},
@@ -76,7 +76,7 @@ pub(crate) struct BoardStandingResponse<'a> {
 }
 
 impl<'a> BoardStandingResponse<'a> {
-    fn new(board: &'a Board, standing: &'a Standing) -> Self {
+    fn new(board: &'a Board, standing: &'a PlayerStanding) -> Self {
         Self {
             ranking: RankingResponse::new(board, &standing.header),
             row: RowResponse::new(&standing.player, standing.header.tiering(board)),
@@ -118,21 +118,21 @@ pub(crate) struct StandingsResponse<'a> {
     responses((status = 200, description = "The player's standings.", body = StandingsResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     let StandingsQuery { tag, period, segment, score_text, metadata, limit, cursor } = query::parse(&request)?;
     let selector = query::selector_in(period.as_deref(), segment.as_deref())?;
     let limit = query::bounded("limit", limit, BOARDS_DEFAULT, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
     // Select the boards that the caller may read, and charge the rate limit for their number.
-    let key = caller::given(&api, &request).await?;
+    let key = caller::optional_key(&api, &request).await?;
     let reader = &api.instance.store.reader;
     let (boards, next_cursor) =
         boards::readable(reader, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     // Read the player's standing on each of them.
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let standings = read::standings(rankings, &boards, &selector, &user_id).await;
-    let is_shown = |found: &Vec<Result<Standing>>| found.is_empty() || found.iter().any(Result::is_ok);
+    let is_shown = |found: &Vec<Result<PlayerStanding>>| found.is_empty() || found.iter().any(Result::is_ok);
     let mut standings = match caller::listed(&api, &request, &user_id, standings, is_shown).await {
         // An earlier page may have shown a player whose profile is private.
         Err(Error::NotFound { what: Resource::User, .. }) if cursor.is_some() => Vec::new(),
@@ -140,7 +140,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     };
     if metadata {
         let found = boards.iter().zip(&mut standings).filter_map(|(board, standing)| {
-            let Standing { header, player, .. } = standing.as_mut().ok()?;
+            let PlayerStanding { header, player, .. } = standing.as_mut().ok()?;
             Some((board, &*header, player))
         });
         metadata::add_all(rankings, found.collect()).await?;
@@ -157,11 +157,11 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
                 data.push(response);
             }
             Err(error) => {
-                missing.push(MissingStandingResponse { board: board.slug.as_str(), error: Problem::of(error) });
+                missing.push(MissingStandingResponse { board: board.slug.as_str(), error: Problem::from_error(error) });
             }
         }
     }
-    let is_index = |standing: &Standing| standing.header.answered_by == AnsweredBy::Index;
+    let is_index = |standing: &PlayerStanding| standing.header.answered_by == AnsweredBy::Index;
     let is_from_indexes = !data.is_empty() && standings.iter().flatten().all(is_index);
     let source = if is_from_indexes { AnsweredBy::Index } else { AnsweredBy::Sql };
     reply::untagged(source, &StandingsResponse { data, next_cursor, missing })

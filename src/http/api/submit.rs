@@ -36,8 +36,8 @@ use crate::{
         rank::{RankChange, Tiering},
         score::Event,
     },
-    rules::Accepted,
-    scoring::{self, write::Answer, writer::Admission},
+    rules::AcceptedEvent,
+    scoring::{self, batch::EventOutcome, writer::Admission},
 };
 
 /// Boards of a batch that are written at the same time.
@@ -100,7 +100,7 @@ enum AcceptedState {
 
 impl AcceptedResponse {
     /// Builds the response from the ranks of the standings, if they were read.
-    fn new(board: &Board, accepted: Accepted, repeated: bool, ranks: Vec<RankChange>) -> Self {
+    fn new(board: &Board, accepted: AcceptedEvent, repeated: bool, ranks: Vec<RankChange>) -> Self {
         let ranks = ranks.into_iter().chain(iter::repeat(RankChange::default()));
         let periods = accepted.standings.into_iter().zip(ranks).map(|(standing, change)| {
             let RankChange { rank, previous_rank, score, players } = change;
@@ -204,7 +204,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     let call = Call::begin(&api, &request).await?;
     let event = parse_event(&body::text(&api, &request, payload).await?)?;
     let answer = write_one(&api.instance, &call.board, event, call.ranks).await?;
-    version::note_write(&request, &call.board);
+    version::record_write(&request, &call.board);
     Ok(response(&call.board, answer))
 }
 
@@ -221,7 +221,7 @@ pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: 
     let call = Call::begin(&api, &request).await?;
     let events = parse_batch(&body::text(&api, &request, payload).await?)?;
     let results = write_many(&api.instance, &call.board, events, call.ranks, "events").await?;
-    version::note_write(&request, &call.board);
+    version::record_write(&request, &call.board);
     Ok(reply::written(StatusCode::OK, &results))
 }
 
@@ -254,7 +254,7 @@ struct Call<'a> {
 impl<'a> Call<'a> {
     /// Admits the request and checks its key, before the body is received.
     async fn begin(api: &'a Api, request: &HttpRequest) -> Result<Self> {
-        let path = BoardPath::of(request);
+        let path = BoardPath::from_request(request);
         // First of all, so that an overloaded instance refuses a write at little cost.
         let admission = match &path {
             Ok(path) => Some(api.instance.writers.admit(api.instance.boards.last_seen(&path.board).as_deref())?),
@@ -270,16 +270,16 @@ impl<'a> Call<'a> {
 }
 
 /// Builds the response to a single event.
-pub(crate) fn response(board: &Board, answer: Answer) -> HttpResponse {
+pub(crate) fn response(board: &Board, answer: EventOutcome) -> HttpResponse {
     let status = match answer {
-        Answer::Accepted { .. } => StatusCode::OK,
-        Answer::Quarantined { .. } => StatusCode::ACCEPTED,
+        EventOutcome::Accepted { .. } => StatusCode::OK,
+        EventOutcome::Quarantined { .. } => StatusCode::ACCEPTED,
     };
     reply::written(status, &EventResult::new(board, answer))
 }
 
 /// Writes one event. Returns the error of a refused event.
-pub(crate) async fn write_one(instance: &Instance, board: &Board, event: Event, ranks: bool) -> Result<Answer> {
+pub(crate) async fn write_one(instance: &Instance, board: &Board, event: Event, ranks: bool) -> Result<EventOutcome> {
     let answers = scoring::submit(&instance.writers, &instance.rankings, board, vec![event], ranks).await?;
     answers.into_iter().next().unwrap_or_else(|| Err(outcome_mismatch()))
 }
@@ -338,7 +338,7 @@ async fn write_boards(
             key.may_write(&slug)?;
             let board = boards::find(&instance.boards, &slug).await?;
             let answers = scoring::submit(&instance.writers, &instance.rankings, &board, events, ranks).await?;
-            version::note_write(request, &board);
+            version::record_write(request, &board);
             Ok((board, answers))
         };
         (indexes, written.await)
@@ -375,7 +375,7 @@ async fn write_boards(
 fn merged(
     board: &Board,
     refusals: Vec<Option<Error>>,
-    answers: Vec<Result<Answer>>,
+    answers: Vec<Result<EventOutcome>>,
     list: &str,
 ) -> Result<Vec<EventResult>> {
     let mut answers = answers.into_iter();
@@ -390,12 +390,12 @@ fn merged(
 }
 
 impl EventResult {
-    fn new(board: &Board, answer: Answer) -> Self {
+    fn new(board: &Board, answer: EventOutcome) -> Self {
         match answer {
-            Answer::Accepted { accepted, repeated, ranks } => {
+            EventOutcome::Accepted { accepted, repeated, ranks } => {
                 Self::Accepted(AcceptedResponse::new(board, accepted, repeated, ranks))
             }
-            Answer::Quarantined { quarantine_id, violation, repeated } => {
+            EventOutcome::Quarantined { quarantine_id, violation, repeated } => {
                 let error = violation.error(board);
                 let (state, rule, detail) = (QuarantinedState::Quarantined, error.code(), error.to_string());
                 Self::Quarantined(QuarantinedResponse { state, repeated, quarantine_id, rule, detail })
@@ -404,7 +404,7 @@ impl EventResult {
     }
 
     /// Builds the result of the event at `index` of the list.
-    fn of(board: &Board, list: &str, index: usize, answer: Result<Answer>) -> Self {
+    fn of(board: &Board, list: &str, index: usize, answer: Result<EventOutcome>) -> Self {
         answer.map_or_else(|error| Self::refused(list, index, error), |answer| Self::new(board, answer))
     }
 
@@ -420,7 +420,7 @@ impl EventResult {
             }
             other => other,
         };
-        Self::Refused(RefusedResponse { state: RefusedState::Refused, error: Problem::of(&error) })
+        Self::Refused(RefusedResponse { state: RefusedState::Refused, error: Problem::from_error(&error) })
     }
 }
 
@@ -431,13 +431,13 @@ fn outcome_mismatch() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{rules::Standing, tested};
+    use crate::{rules::EventStanding, tested};
 
-    fn accepted(transaction_id: i64) -> Answer {
-        let standing = Standing { user_id: 1, period_id: 1, period: "all_time".to_owned(), score: 50, was: None };
-        let accepted = Accepted { transaction_id, at: DateTime::UNIX_EPOCH, standings: vec![standing] };
+    fn accepted(transaction_id: i64) -> EventOutcome {
+        let standing = EventStanding { user_id: 1, period_id: 1, period: "all_time".to_owned(), score: 50, was: None };
+        let accepted = AcceptedEvent { transaction_id, at: DateTime::UNIX_EPOCH, standings: vec![standing] };
         let ranks = vec![RankChange { rank: Some(2), ..RankChange::default() }];
-        Answer::Accepted { accepted, repeated: false, ranks }
+        EventOutcome::Accepted { accepted, repeated: false, ranks }
     }
 
     #[test]

@@ -36,10 +36,10 @@ pub(crate) struct TiersResponse<'a> {
     responses((status = 200, description = "The tiers, best first.", body = TiersResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     let selector = RankingQuery::selector(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
+    let rankings = api.rankings_for(&request).await?;
     let tiers = read::tiers(rankings, &board, &selector).await?;
     let ranking = RankingResponse::new(&board, &tiers.header);
     let response = TiersResponse { ranking, data: &tiers.counts, next_cursor: None };

@@ -85,14 +85,14 @@ fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, t
             .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
     }
     reply::tagged(request, &top.etag, reply::lifetime(reading, selector, top.is_closed), top.answered_by, || {
-        Ok(Bytes::from_owner(Shared(Arc::clone(&top.body))))
+        Ok(Bytes::from_owner(SharedBody(Arc::clone(&top.body))))
     })
 }
 
 /// A body shared by all responses, however slowly clients read it.
-struct Shared(Arc<str>);
+struct SharedBody(Arc<str>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedBody {
     fn as_ref(&self) -> &[u8] {
         self.0.as_bytes()
     }

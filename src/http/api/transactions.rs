@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result, boards,
-    delivery::transactions::{LedgerReader, Start},
+    delivery::ledger_stream::{LedgerReader, LedgerStart},
     http::{
         api::{
             export::FileResponse,
@@ -82,16 +82,16 @@ pub(crate) struct CursorResponse {
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let key = caller::authenticated(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
     key.may_serve()?;
     key.may_read(&path.board)?;
     let query: TransactionsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 1_000, 1, 10_000)?;
     let wait = Duration::from_secs(query::bounded("wait", query.wait, 0, 0, WAIT_MAX_SECONDS)?);
     let board = boards::find(&api.instance.boards, &path.board).await?;
-    let start = Start::parse(query.after.as_deref(), board.id)?;
-    let mut reader = LedgerReader::begin(&api.instance.transactions, &board, start).await?;
-    let rows = reader.read(limit).await?;
+    let start = LedgerStart::parse(query.after.as_deref(), board.id)?;
+    let mut reader = LedgerReader::begin(&api.instance.ledger_streams, &board, start).await?;
+    let rows = reader.read_page(limit).await?;
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CONTENT_TYPE, "application/x-ndjson"));
     response.insert_header((header::CACHE_CONTROL, "no-store"));
@@ -138,12 +138,12 @@ fn lines(rows: &[Transaction], reader: &LedgerReader) -> Result<Bytes> {
 )]
 pub(crate) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
-    let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
+    let path = BoardPath::from_request(&request)?;
+    let TransactionPath { transaction_id } = TransactionPath::from_request(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = boards::find(&api.instance.boards, &path.board).await?;
     scoring::void(&api.instance.store.admin, &api.instance.rankings, &board, transaction_id, &act).await?;
-    version::note_write(&request, &board);
+    version::record_write(&request, &board);
     Ok(reply::done())
 }

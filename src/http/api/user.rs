@@ -174,7 +174,7 @@ impl From<User> for UserResponse {
 )]
 pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let key = caller::server(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let profile: PutUser = body::json(&api, &request, payload).await?;
     let editor = Editor {
@@ -198,12 +198,12 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
     responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let key = caller::given(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let key = caller::optional_key(&api, &request).await?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let user = caller::readable_profile(&api, key.as_deref(), &user_id).await?;
     let sees_all = key.is_some_and(|key| key.may_serve().is_ok());
-    Ok(reply::read(&if sees_all { UserResponse::from(user) } else { UserResponse::public(user) }))
+    Ok(reply::read_response(&if sees_all { UserResponse::from(user) } else { UserResponse::public(user) }))
 }
 
 /// The result of erasing a player.
@@ -229,12 +229,12 @@ pub(crate) struct ErasedResponse {
 )]
 pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let idempotency_key = idempotency::key(&request)?;
     let request_id = idempotency_key.as_ref().map(IdempotencyKey::as_str);
     let erased = users::erase(&api.instance.store.admin, &api.instance.rankings, &user_id, request_id, &by).await;
-    api.instance.reads.forget_frozen_tops();
+    api.instance.read_router.forget_frozen_tops();
     let new_user_id = erased?;
     Ok(reply::written(StatusCode::OK, &ErasedResponse { new_user_id }))
 }
@@ -250,7 +250,7 @@ pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpRe
 )]
 pub(crate) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
     let user = users::set_banned(&api.instance.store.admin, &api.instance.rankings, &user_id, true, &act).await?;
@@ -267,7 +267,7 @@ pub(crate) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) 
 )]
 pub(crate) async fn unban(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
-    let UserPath { user_id } = UserPath::of(&request)?;
+    let UserPath { user_id } = UserPath::from_request(&request)?;
     query::none(&request)?;
     let act = ActRequest::read(&api, &request, payload, by).await?;
     let user = users::set_banned(&api.instance.store.admin, &api.instance.rankings, &user_id, false, &act).await?;

@@ -41,7 +41,7 @@ pub(crate) struct CheckedKey {
 
 impl CheckedKey {
     /// Returns the key of `request` if it was checked recently, and the time of that check.
-    pub(crate) fn of(request: &HttpRequest) -> Option<(Arc<CachedKey>, Instant)> {
+    pub(crate) fn from_request(request: &HttpRequest) -> Option<(Arc<CachedKey>, Instant)> {
         let extensions = request.extensions();
         let checked = extensions.get::<Self>().filter(|checked| checked.at.elapsed() <= RECHECK_AFTER);
         checked.map(|checked| (Arc::clone(&checked.known), checked.at))
@@ -57,12 +57,12 @@ struct KeyCheck {
 /// Returns the key of `request`, and records its use. [`Error::Unauthorized`] if it is missing or
 /// invalid.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let (known, checked_at) = match CheckedKey::of(request) {
+    let (known, checked_at) = match CheckedKey::from_request(request) {
         Some(checked) => checked,
         None => (key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?, Instant::now()),
     };
     request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at });
-    known.note_use(&api.instance.store.admin).await;
+    known.record_use(&api.instance.store.admin).await;
     Ok(Arc::clone(&known.key))
 }
 
@@ -136,7 +136,7 @@ pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
 ///
 /// [`Error::Unauthorized`] if the request has an invalid key: its sender expects what the key shows.
 pub(crate) async fn is_server(api: &Api, request: &HttpRequest, board: Option<&BoardSlug>) -> Result<bool> {
-    let key = given(api, request).await?;
+    let key = optional_key(api, request).await?;
     Ok(key.is_some_and(|key| match board {
         Some(board) => key.may_write(board).is_ok(),
         None => key.may_serve().is_ok(),
@@ -144,7 +144,7 @@ pub(crate) async fn is_server(api: &Api, request: &HttpRequest, board: Option<&B
 }
 
 /// Returns the key of the request, if it has one. [`Error::Unauthorized`] if it is invalid.
-pub(crate) async fn given(api: &Api, request: &HttpRequest) -> Result<Option<Arc<Key>>> {
+pub(crate) async fn optional_key(api: &Api, request: &HttpRequest) -> Result<Option<Arc<Key>>> {
     Ok(if request.headers().contains_key(header::AUTHORIZATION) {
         Some(authenticated(api, request).await?)
     } else {
@@ -196,7 +196,7 @@ pub(crate) async fn listed<T>(
     if !is_hidden {
         return read;
     }
-    let has_key = match given(api, request).await {
+    let has_key = match optional_key(api, request).await {
         // An invalid key is like none.
         Err(Error::Unauthorized { .. }) => false,
         key => key?.is_some(),
@@ -215,7 +215,7 @@ pub(crate) async fn listed<T>(
 /// Refuses a caller who may not read the friends of a player. Server and admin keys may. Any other
 /// caller must be allowed to read the profile and every board, because friends may play on any of them.
 pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest, user_id: &UserId) -> Result<()> {
-    let key = given(api, request).await?;
+    let key = optional_key(api, request).await?;
     if key.as_ref().is_some_and(|key| key.may_serve().is_ok() || key.boards.is_empty()) {
         return Ok(());
     }

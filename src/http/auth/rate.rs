@@ -11,12 +11,12 @@ use actix_web::{
 };
 
 use crate::{
-    access::key_cache::{self, CachedKey, Known},
+    access::key_cache::{self, CachedKey, CachedLookup},
     http::{
         auth::caller::{self, CheckedKey},
         server::{
             Api, address,
-            rate::{Counted, Payer},
+            rate::{Charge, Payer},
         },
     },
 };
@@ -29,7 +29,7 @@ const EXEMPT: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// The caller that a request has counted for, and the caller's burst.
 #[derive(Clone)]
-struct Charged {
+struct ChargedCaller {
     payer: Payer,
     burst: u32,
 }
@@ -42,9 +42,9 @@ pub(crate) async fn limit(
     let authorization = caller::authorization(request.request()).map(|header| header.map(Cow::into_owned));
     let counted = counted(&request, authorization.as_ref().ok().and_then(Option::as_deref)).await;
     if let Some(counted) = &counted {
-        request.extensions_mut().insert(Charged { payer: counted.payer.clone(), burst: counted.allowance.limit });
+        request.extensions_mut().insert(ChargedCaller { payer: counted.payer.clone(), burst: counted.allowance.limit });
     }
-    let refusal = counted.as_ref().and_then(Counted::refusal).or(authorization.err());
+    let refusal = counted.as_ref().and_then(Charge::refusal).or(authorization.err());
     let mut response = match refusal {
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
@@ -60,8 +60,10 @@ pub(crate) async fn limit(
 /// Counts a request that reads this many boards once for each ten of them, but at most for a burst.
 /// [`crate::Error::TooMany`] when the caller has made too many requests for that.
 pub(crate) fn charge(request: &HttpRequest, boards: usize) -> crate::Result<()> {
-    let charged = request.extensions().get::<Charged>().cloned();
-    let (Some(Charged { payer, burst }), Some(api)) = (charged, request.app_data::<Data<Api>>()) else { return Ok(()) };
+    let charged = request.extensions().get::<ChargedCaller>().cloned();
+    let (Some(ChargedCaller { payer, burst }), Some(api)) = (charged, request.app_data::<Data<Api>>()) else {
+        return Ok(());
+    };
     let more = u32::try_from(boards.saturating_sub(1) / BOARDS_PER_REQUEST).unwrap_or(u32::MAX);
     // The request has already counted once.
     let Some(more) = NonZero::new(more.min(burst.saturating_sub(1))) else { return Ok(()) };
@@ -74,7 +76,7 @@ pub(crate) fn charge(request: &HttpRequest, boards: usize) -> crate::Result<()> 
 /// Counts a request. A request with a key that this instance knows counts for the key, from any
 /// address. All other requests count for their address, including those with a key that must first
 /// be looked up.
-async fn counted(request: &ServiceRequest, authorization: Option<&str>) -> Option<Counted> {
+async fn counted(request: &ServiceRequest, authorization: Option<&str>) -> Option<Charge> {
     let api = request.app_data::<Data<Api>>()?;
     if EXEMPT.contains(&request.path()) {
         return None;
@@ -85,13 +87,13 @@ async fn counted(request: &ServiceRequest, authorization: Option<&str>) -> Optio
         request.extensions_mut().insert(CheckedKey { known, at: Instant::now() });
         charge(payer)
     };
-    let known = key_cache::known(&api.instance.keys, authorization);
-    if let Known::Works(known) = known {
+    let known = key_cache::look_up_cached(&api.instance.keys, authorization);
+    if let CachedLookup::Valid(known) = known {
         return charge_key(known);
     }
-    let address = address::of(&api.settings.trusted_proxies, request.request())?;
+    let address = address::client_address(&api.settings.trusted_proxies, request.request())?;
     let counted = charge(Payer::Address(address));
-    if matches!(known, Known::Unknown)
+    if matches!(known, CachedLookup::NotCached)
         && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())
         && api.rates.may_look_up(address)
         && let Ok(known) = key_cache::find(&api.instance.keys, authorization).await

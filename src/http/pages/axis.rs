@@ -59,7 +59,7 @@ impl Axis {
 
     /// Returns the height of a value in a panel that begins at `top`.
     pub(super) fn y(&self, top: f64, value: i64) -> f64 {
-        top + PANEL_HEIGHT * self.place(value)
+        top + PANEL_HEIGHT * self.relative_position(value)
     }
 
     /// Returns the width of the longest label, with its distance.
@@ -88,7 +88,7 @@ impl Axis {
     }
 
     /// Returns the place of a value, from 0 at the top to 1.
-    fn place(&self, value: i64) -> f64 {
+    fn relative_position(&self, value: i64) -> f64 {
         let (Some(first), Some(last)) = (self.ticks.first(), self.ticks.last()) else { return 0.0 };
         let from = |other: i64, value: i64| {
             if self.is_logarithmic {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(Axis::of_counts(17).ticks, [20, 10, 0]);
         let widest = Axis::of_scores(i64::MIN, i64::MAX);
         assert_eq!((widest.ticks.first(), widest.ticks.last()), (Some(&i64::MAX), Some(&i64::MIN)));
-        assert!(widest.place(i64::MAX).abs() < 0.01 && (widest.place(0) - 0.5).abs() < 0.01);
+        assert!(widest.relative_position(i64::MAX).abs() < 0.01 && (widest.relative_position(0) - 0.5).abs() < 0.01);
     }
 
     #[test]
@@ -173,10 +173,16 @@ mod tests {
         ] {
             let axis = Axis::of_ranks(best, worst);
             assert_eq!(axis.ticks, wanted, "{best} to {worst}");
-            assert!(axis.place(best) >= 0.0 && axis.place(best) <= axis.place(worst) && axis.place(worst) <= 1.0);
+            assert!(
+                axis.relative_position(best) >= 0.0
+                    && axis.relative_position(best) <= axis.relative_position(worst)
+                    && axis.relative_position(worst) <= 1.0
+            );
         }
         // Ten times the rank is always the same distance.
         let axis = Axis::of_ranks(1, 10_000);
-        assert!((axis.place(100) - 0.5).abs() < 0.001 && (axis.place(1_000) - 0.75).abs() < 0.001);
+        assert!(
+            (axis.relative_position(100) - 0.5).abs() < 0.001 && (axis.relative_position(1_000) - 0.75).abs() < 0.001
+        );
     }
 }

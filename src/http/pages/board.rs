@@ -16,7 +16,7 @@ use crate::{
         board::{Mode, Order, PeriodKind, WindowLength},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
-        rank::{Chosen, Distribution, Header, LocalPage, Row, Standing},
+        rank::{Chosen, Distribution, Header, LocalPage, PlayerStanding, Row},
         score::HistoryRow,
         segment::Segment,
     },
@@ -54,7 +54,7 @@ pub(crate) struct BoardPage<'a> {
 }
 
 impl BoardPage<'_> {
-    fn standing(&self) -> Option<&Standing> {
+    fn standing(&self) -> Option<&PlayerStanding> {
         match &self.player {
             Some(PlayerShown::Standing(standing, _)) => Some(standing),
             _ => None,
@@ -75,7 +75,7 @@ pub(crate) struct PlayersFound {
 #[derive(Debug)]
 pub(crate) enum PlayerShown {
     /// A player with a score: the standing and the score's transactions, newest first.
-    Standing(Box<Standing>, Vec<HistoryRow>),
+    Standing(Box<PlayerStanding>, Vec<HistoryRow>),
     /// A player without a score.
     NoScore { is_known: bool },
     /// PostgreSQL is unreachable or too busy.
@@ -108,7 +108,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                 data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[page.view.rows.over()]
                 data-avatars=(page.view.avatar_origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")) {
                 (find(page))
-                (found(page))
+                (search_section(page))
                 (tabs(page))
                 @if page.local.is_none() && page.view.rows.rows().is_empty() {
                     p.empty {
@@ -186,7 +186,7 @@ fn tabs(page: &BoardPage<'_>) -> Markup {
 }
 
 /// Renders the result of a search.
-fn found(page: &BoardPage<'_>) -> Markup {
+fn search_section(page: &BoardPage<'_>) -> Markup {
     let Some(PlayersFound { text, chosen, is_cut }) = &page.found else { return html! {} };
     let all = chosen.as_ref().map_or(&[][..], |chosen| &chosen.rows);
     let rows = all.get(..FOUND_MAX).unwrap_or(all);
@@ -259,7 +259,7 @@ fn segments(page: &BoardPage<'_>) -> Markup {
     html! {
         div.find.segments {
             form action=(link.path()) {
-                (kept(&link.segment(None)))
+                (hidden_fields(&link.segment(None)))
                 label for="segment" { "Players" }
                 select #segment name="segment" {
                     option value="" { "All" }
@@ -333,14 +333,14 @@ fn find(page: &BoardPage<'_>) -> Markup {
     html! {
         div.find {
             form action=(page.view.link.path()) role="search" {
-                (kept(&page.view.link.player(None).among(Among::All)))
+                (hidden_fields(&page.view.link.player(None).among(Among::All)))
                 label for="search" { "Player" }
                 input #search name="search" type="search" required maxlength="128" placeholder="Name or ID" autocomplete="off" autocapitalize="off"
                     spellcheck="false" value=[page.found.as_ref().map(|found| found.text.as_str())];
                 button { "Find" }
             }
             form action=(page.view.link.path()) {
-                (kept(&page.view.link.among(Among::All)))
+                (hidden_fields(&page.view.link.among(Among::All)))
                 label for="from" { "Position" }
                 input #from name="from" type="number" required min="1" max=(page.view.rows.players().max(1)) inputmode="numeric"
                     value=[(page.view.link.from > 1).then_some(page.view.link.from)];
@@ -351,7 +351,7 @@ fn find(page: &BoardPage<'_>) -> Markup {
 }
 
 /// Renders the current parameters as hidden fields of a form.
-fn kept(link: &Link) -> Markup {
+fn hidden_fields(link: &Link) -> Markup {
     html! { @for (name, value) in link.parameters() { input type="hidden" name=(name) value=(value); } }
 }
 
@@ -439,7 +439,7 @@ fn others(page: &BoardPage<'_>, caption: &str, live: &'static str, rows: &[Row],
 }
 
 /// Renders rank, score and percentile, with links.
-fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
+fn card(page: &BoardPage<'_>, standing: &PlayerStanding) -> Markup {
     let player = &standing.player;
     let there = player.position.saturating_sub(u64::from(page.view.limit) / 2).max(1);
     let is_friend = page.view.link.friends.contains(&player.user_id);
@@ -464,7 +464,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
 }
 
 /// Returns the player with the neighbours on each side.
-fn around(standing: &Standing) -> Vec<Row> {
+fn around(standing: &PlayerStanding) -> Vec<Row> {
     let mut rows = standing.above.clone();
     rows.push(standing.player.clone());
     rows.extend(standing.below.iter().cloned());
@@ -483,7 +483,7 @@ fn friends(page: &BoardPage<'_>) -> Markup {
                 }
             }
             @if page.view.link.friends.len() < FRIENDS_MAX { form action=(page.view.link.path()) {
-                (kept(page.view.link))
+                (hidden_fields(page.view.link))
                 label for="friend" { "Add by id" }
                 input #friend name="friends" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false";
                 button { "Add" }

@@ -89,7 +89,7 @@ pub(crate) fn problem(request: &HttpRequest, title: &str, detail: &str) -> Optio
 }
 
 async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
-    let BoardPath { board } = BoardPath::of(request)?;
+    let BoardPath { board } = BoardPath::from_request(request)?;
     let query: EmbedQuery = query::parse(request)?;
     let appearance = Appearance {
         theme: query.theme.as_deref().map(|text| name::parse("theme", text)).transpose()?.unwrap_or_default(),
@@ -126,7 +126,7 @@ fn framers(origins: &[Origin]) -> String {
 async fn script(request: HttpRequest) -> Result<HttpResponse> {
     let (path, versioned) = (request.path(), ELEMENT.path());
     let is_ours = || path.strip_prefix("/assets/").is_some_and(|name| ELEMENT.is_version_of(name));
-    let kept = if path == versioned {
+    let cache_control = if path == versioned {
         IMMUTABLE
     } else if path == SCRIPT_PATH {
         SCRIPT_CACHE_CONTROL
@@ -138,7 +138,7 @@ async fn script(request: HttpRequest) -> Result<HttpResponse> {
     let mut response = HttpResponse::Ok();
     response
         .content_type(ELEMENT.media_type)
-        .insert_header((header::CACHE_CONTROL, kept))
+        .insert_header((header::CACHE_CONTROL, cache_control))
         .insert_header((header::CONTENT_LOCATION, versioned))
         .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
     Ok(text::file(&request, response, &ELEMENT))

@@ -49,7 +49,7 @@ pub(crate) fn histogram(bars: &[Bar], board: &Board, score: Option<i64>) -> Mark
     let most = bars.iter().map(|bar| bar.players).max().unwrap_or(0).max(1);
     let width = BARS_WIDTH / bars.len().max(1) as f64;
     let (Some(first), Some(last)) = (bars.first(), bars.last()) else { return html! {} };
-    let place = score.map(|score| place(bars, board.order, score) * width);
+    let place = score.map(|score| bar_position(bars, board.order, score) * width);
     html! {
         figure.histogram {
             svg viewBox={ "0 0 " (BARS_WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
@@ -78,7 +78,7 @@ pub(crate) fn histogram(bars: &[Bar], board: &Board, score: Option<i64>) -> Mark
 }
 
 /// Returns the position of a score among the bars, in bars from the left.
-fn place(bars: &[Bar], order: Order, score: i64) -> f64 {
+fn bar_position(bars: &[Bar], order: Order, score: i64) -> f64 {
     let is_within = |bar: &&Bar| match order {
         Order::Desc => score <= bar.to_score,
         Order::Asc => score >= bar.to_score,
@@ -245,10 +245,10 @@ mod tests {
     #[test]
     fn a_score_is_placed_among_the_bars() {
         let bars = [Bar { from_score: 0, to_score: 9, players: 1 }, Bar { from_score: 10, to_score: 20, players: 3 }];
-        let near = |score: i64, wanted: f64| (place(&bars, Order::Desc, score) - wanted).abs() < 0.01;
+        let near = |score: i64, wanted: f64| (bar_position(&bars, Order::Desc, score) - wanted).abs() < 0.01;
         assert!(near(0, 0.0) && near(9, 1.0) && near(10, 1.0) && near(15, 1.5) && near(20, 2.0) && near(99, 2.0));
         let falling =
             [Bar { from_score: 20, to_score: 11, players: 1 }, Bar { from_score: 10, to_score: 0, players: 3 }];
-        assert!((place(&falling, Order::Asc, 5) - 1.5).abs() < 0.01);
+        assert!((bar_position(&falling, Order::Asc, 5) - 1.5).abs() < 0.01);
     }
 }

@@ -93,6 +93,6 @@ async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
     caller::admin(api, request).await?;
     let query: OpsQuery = query::parse(request)?;
     let selected = query.board.as_deref().map(str::parse).transpose()?;
-    let operation = operation::read(&api.instance, selected.as_ref()).await?;
+    let operation = operation::read_operation(&api.instance, selected.as_ref()).await?;
     Ok(view::page(&operation, Utc::now()))
 }

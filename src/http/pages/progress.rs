@@ -37,11 +37,11 @@ struct Point {
     ends_at: DateTime<Utc>,
     /// The last date before the snapshot.
     date: NaiveDate,
-    standing: Option<Standing>,
+    standing: Option<RankAndScore>,
 }
 
 #[derive(Clone, Copy)]
-struct Standing {
+struct RankAndScore {
     rank: i64,
     score: i64,
 }
@@ -56,7 +56,7 @@ pub(crate) fn chart(progress: &[Progress], board: &Board) -> Markup {
         .rev()
         .filter_map(|progress| {
             let ends_at = progress.period.ends_at?;
-            let standing = progress.rank.zip(progress.score).map(|(rank, score)| Standing { rank, score });
+            let standing = progress.rank.zip(progress.score).map(|(rank, score)| RankAndScore { rank, score });
             Some(Point { ends_at, date: number::date_before(ends_at, &board.time_zone), standing })
         })
         .collect();
@@ -106,7 +106,7 @@ struct Panel<'a> {
     /// Height at which it begins.
     top: f64,
     axis: Axis,
-    value: fn(Standing) -> i64,
+    value: fn(RankAndScore) -> i64,
 }
 
 impl Panel<'_> {
@@ -152,7 +152,7 @@ fn drawn(panel: &Panel<'_>, across: &Across, points: &[Point], format: &ScoreFor
 /// Describes the chart in words.
 fn description(points: &[Point], best: i64, format: &ScoreFormat) -> String {
     let shown: Vec<_> = points.iter().filter_map(|point| Some((point.date, point.standing?))).collect();
-    let text = |(date, standing): &(NaiveDate, Standing)| {
+    let text = |(date, standing): &(NaiveDate, RankAndScore)| {
         format!("{}: rank {}, score {}.", dated(*date), grouped(standing.rank), format.english(standing.score))
     };
     let ends = [shown.first(), shown.last().filter(|_| shown.len() > 1)];

@@ -37,7 +37,7 @@ use crate::{
     },
     ranking::{
         local, metadata, overview, read,
-        search::{self, Found},
+        search::{self, SearchResult},
         top,
     },
     scoring,
@@ -144,7 +144,7 @@ enum Shown {
 }
 
 async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
-    let BoardPath { board } = BoardPath::of(request)?;
+    let BoardPath { board } = BoardPath::from_request(request)?;
     let query: BoardQuery = query::parse(request)?;
     let board = public(api, request, &board).await?;
     // Parse the parameters into the link from which all links of the page derive.
@@ -171,11 +171,15 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     // Search for players. The exact id of a player leads to that player.
     let found = match query.search.filter(|text| !text.trim().is_empty()) {
         None => None,
-        Some(text) => match if_known(search::players(api.instance.reads.current(), &board, &selector, &text).await)? {
-            Some(Found::Id(user)) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
-            Some(Found::Players { chosen, is_cut }) => Some(PlayersFound { text, chosen: Some(*chosen), is_cut }),
-            None => Some(PlayersFound { text, chosen: None, is_cut: false }),
-        },
+        Some(text) => {
+            match if_known(search::players(api.instance.read_router.current(), &board, &selector, &text).await)? {
+                Some(SearchResult::Id(user)) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
+                Some(SearchResult::Players { chosen, is_cut }) => {
+                    Some(PlayersFound { text, chosen: Some(*chosen), is_cut })
+                }
+                None => Some(PlayersFound { text, chosen: None, is_cut: false }),
+            }
+        }
     };
     let user: Option<UserId> =
         link.player.as_deref().map(str::parse).transpose().map_err(|error: Error| error.in_field("player"))?;
@@ -189,15 +193,15 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let (rows, local, periods, distribution, player, progress, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
         friends_of(api, &board, &selector, among_friends, &link, limit),
-        overview::periods(instance.reads.current(), &board),
-        overview::distribution(instance.reads.current(), &board, &selector),
+        overview::periods(instance.read_router.current(), &board),
+        overview::distribution(instance.read_router.current(), &board, &selector),
         player(api, &board, &selector, user.as_ref()),
         progress(api, &board, user.as_ref()),
         async {
             if friends.is_empty() {
                 Ok(None)
             } else {
-                read::chosen(instance.reads.current(), &board, &selector, &friends).await.map(Some)
+                read::chosen(instance.read_router.current(), &board, &selector, &friends).await.map(Some)
             }
         },
     );
@@ -215,7 +219,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     };
     let distribution = match if_known(distribution)? {
         Some(spread) if !is_of_rows(&spread) => {
-            if_known(read::distribution(instance.reads.current(), &board, &selector).await)?.map(Arc::new)
+            if_known(read::distribution(instance.read_router.current(), &board, &selector).await)?.map(Arc::new)
         }
         spread => spread,
     };
@@ -225,7 +229,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let before = before(api, &board, &selector, &rows, periods).await?;
     let segments = match board.segments.as_slice() {
         [] => None,
-        _ => if_known(overview::segments(instance.reads.current(), &board, rows.period()).await)?,
+        _ => if_known(overview::segments(instance.read_router.current(), &board, rows.period()).await)?,
     };
     Ok(Shown::Page(board_page(&BoardPage {
         view: RankingView {
@@ -280,10 +284,11 @@ fn first_kind(board: &Board) -> PeriodKind {
 /// database cannot be reached.
 pub(crate) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
     if from == 1 {
-        let top = top::top(api.instance.reads.current(), board, selector, limit, top_body::render).await?;
+        let top = top::top(api.instance.read_router.current(), board, selector, limit, top_body::render).await?;
         return Ok(Rows { page: top.page, stale_for: top.stale_for });
     }
-    let page = read::page(api.instance.reads.current(), board, selector, PageStart::Position(from), limit).await?;
+    let page =
+        read::page(api.instance.read_router.current(), board, selector, PageStart::Position(from), limit).await?;
     Ok(Rows { page: page.into(), stale_for: None })
 }
 
@@ -296,14 +301,14 @@ async fn player(
     let Some(user) = user else { return Ok(None) };
     let instance = &api.instance;
     let (mut standing, transactions) = futures::join!(
-        read::standing(instance.reads.current(), board, selector, user, AROUND),
+        read::standing(instance.read_router.current(), board, selector, user, AROUND),
         // The chart needs voids and resets to leave out what they cancel.
         scoring::history(&instance.store.reader, board, user, TRANSACTIONS_MAX, None, true)
     );
     let transactions = transactions.map(|(transactions, _)| transactions).unwrap_or_default();
     if let Ok(standing) = &mut standing
         && let Err(error) =
-            metadata::add(instance.reads.current(), board, &standing.header, [&mut standing.player]).await
+            metadata::add(instance.read_router.current(), board, &standing.header, [&mut standing.player]).await
     {
         tracing::warn!(%error, board = %board.slug, "cannot read the metadata of a page's player");
     }
@@ -333,7 +338,7 @@ async fn friends_of(
     let Some(user) = user else { return Ok(None) };
     let friends = FriendsOf { user_id: user.clone(), mutual: false };
     let start = LocalStart::Page(PageStart::Position(link.from));
-    match local::page(api.instance.reads.current(), board, selector, &friends, &start, limit).await {
+    match local::page(api.instance.read_router.current(), board, selector, &friends, &start, limit).await {
         Err(Error::NotFound { what: Resource::User, .. }) => Ok(None),
         read => read.map(Some),
     }
@@ -342,7 +347,7 @@ async fn friends_of(
 /// Reads the selected player's progress, which only boards with snapshots have.
 async fn progress(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Vec<Progress>> {
     let Some(user) = user.filter(|_| board.snapshots.is_some()) else { return Ok(Vec::new()) };
-    match api.instance.reads.current().reader.progress(board, user.as_str(), SNAPSHOTS_MAX).await {
+    match api.instance.read_router.current().reader.progress(board, user.as_str(), SNAPSHOTS_MAX).await {
         Err(Error::NotFound { .. }) => Ok(Vec::new()),
         read => Ok(if_known(read)?.unwrap_or_default()),
     }
@@ -362,7 +367,7 @@ async fn before(
     let Some(snapshot) = newest.filter(|_| is_compared) else { return Ok(None) };
     let selector = PeriodSelector::Labelled(PeriodKind::Snapshot, snapshot.label.clone());
     let users: Vec<UserId> = rows.rows().iter().map(|row| row.user_id.parse()).collect::<Result<_>>()?;
-    match if_known(read::chosen(api.instance.reads.current(), board, &selector, &users).await) {
+    match if_known(read::chosen(api.instance.read_router.current(), board, &selector, &users).await) {
         Ok(Some(chosen)) => {
             let positions = chosen.rows.into_iter().map(|row| (row.user_id, row.position)).collect();
             Ok(Some(Before { snapshot: snapshot.clone(), positions }))
@@ -396,8 +401,8 @@ fn answer(request: &HttpRequest, page: Markup, avatar_origins: &[Origin]) -> Htt
 /// Responds with a file that pages load.
 async fn asset(request: HttpRequest, name: Path<String>) -> Result<HttpResponse> {
     let asset = Asset::find(&name).ok_or_else(|| Error::not_found(Resource::Path, format!("/assets/{name}")))?;
-    let kept = if request.path() == asset.path() { IMMUTABLE } else { "no-cache" };
+    let cache_control = if request.path() == asset.path() { IMMUTABLE } else { "no-cache" };
     let mut response = HttpResponse::Ok();
-    response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, kept));
+    response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, cache_control));
     Ok(text::file(&request, response, asset))
 }

@@ -45,7 +45,7 @@ impl LogRequests {
 
 /// A request and its result.
 #[derive(Debug, Serialize)]
-pub(super) struct Line<'a> {
+pub(super) struct AccessLogLine<'a> {
     pub(super) message: &'static str,
     pub(super) request_id: &'a str,
     pub(super) method: &'static str,
@@ -61,11 +61,11 @@ struct Json<'a> {
     timestamp: &'a str,
     level: &'static str,
     #[serde(flatten)]
-    line: &'a Line<'a>,
+    line: &'a AccessLogLine<'a>,
     target: &'static str,
 }
 
-impl Line<'_> {
+impl AccessLogLine<'_> {
     /// Logs the line, unless `--log` excludes it.
     pub(super) fn log(&self) {
         if !tracing::enabled!(target: TARGET, Level::INFO) {
@@ -131,7 +131,7 @@ mod tests {
         ];
         for (message, request_id, path, address, status, duration_ms) in lines {
             let address = address.and_then(|address| address.parse().ok());
-            let line = Line { message, request_id, method: "GET", path, address, status, duration_ms };
+            let line = AccessLogLine { message, request_id, method: "GET", path, address, status, duration_ms };
             for format in [LineFormat::Text, LineFormat::Json] {
                 let (mut written, writer) = pipe()?;
                 let subscriber = tracing_subscriber::fmt().with_timer(FixedTime).with_ansi(false);

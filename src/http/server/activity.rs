@@ -31,7 +31,7 @@ pub(super) enum Interim {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Allowed {
+pub(crate) struct ConnectionLimits {
     /// Timeout of a request's head (over TLS the first one includes the handshake), and of each
     /// chunk of a response (see [`crate::http::server::chunks`]).
     pub(crate) transfer: Duration,
@@ -134,7 +134,7 @@ impl Activity {
     }
 
     /// The end of the current phase's timeout.
-    pub(super) fn deadline(&self, allowed: &Allowed) -> Option<Instant> {
+    pub(super) fn deadline(&self, allowed: &ConnectionLimits) -> Option<Instant> {
         match self.phase.get() {
             Phase::Head(since) => Some(since + allowed.transfer),
             Phase::Idle(since) => Some(since + allowed.idle),
@@ -180,7 +180,8 @@ mod tests {
 
     #[test]
     fn an_event_stream_has_no_timeout() {
-        let allowed = Allowed { transfer: Duration::from_secs(10), idle: Duration::from_secs(75), unread_bytes: 1 };
+        let allowed =
+            ConnectionLimits { transfer: Duration::from_secs(10), idle: Duration::from_secs(75), unread_bytes: 1 };
         let activity = Rc::new(Activity::new(Phase::Idle(Instant::now())));
         // The head of the response is written first, then the first event.
         drop(activity.answering());

@@ -30,7 +30,7 @@ impl FromStr for TrustedProxy {
 }
 
 /// The client's address: the peer of the connection, or the address that trusted proxies name.
-pub(crate) fn of(proxies: &[TrustedProxy], request: &HttpRequest) -> Option<IpAddr> {
+pub(crate) fn client_address(proxies: &[TrustedProxy], request: &HttpRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
     Some(behind(proxies, peer, request.headers()))
 }

@@ -35,14 +35,14 @@ impl BodyMemory {
         Self { bytes, taken: AtomicUsize::new(0), of_networks: Mutex::default() }
     }
 
-    pub(crate) fn hold(&self) -> Reservation<'_> {
+    pub(crate) fn reserve(&self) -> Reservation<'_> {
         Reservation { memory: self, bytes: 0, network: None }
     }
 
     /// An empty reservation. All bodies from `network` together get an eighth of the memory, or
     /// `least` bytes if that is more.
-    pub(crate) fn hold_for(&self, network: Option<IpAddr>, least: usize) -> Reservation<'_> {
-        Reservation { network: network.map(|network| (network, least.max(self.bytes / 8))), ..self.hold() }
+    pub(crate) fn reserve_for(&self, network: Option<IpAddr>, least: usize) -> Reservation<'_> {
+        Reservation { network: network.map(|network| (network, least.max(self.bytes / 8))), ..self.reserve() }
     }
 
     fn of_networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn memory_is_released() {
         let memory = BodyMemory::new(100);
-        let (mut one, mut other) = (memory.hold(), memory.hold());
+        let (mut one, mut other) = (memory.reserve(), memory.reserve());
         assert!(one.grow_to(60).is_ok() && one.grow_to(40).is_ok() && other.grow_to(40).is_ok());
         assert!(other.grow_to(41).is_err(), "one byte too many");
         drop(other);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn no_network_has_more_than_an_eighth() {
         let memory = BodyMemory::new(80);
-        let of = |n: u8| memory.hold_for(Some(IpAddr::from([192, 0, 2, n])), 1);
+        let of = |n: u8| memory.reserve_for(Some(IpAddr::from([192, 0, 2, n])), 1);
         let (mut one, mut same, mut other) = (of(1), of(1), of(2));
         assert!(one.grow_to(6).is_ok() && same.grow_to(4).is_ok() && other.grow_to(10).is_ok());
         assert!(same.grow_to(5).is_err(), "one byte too many");
@@ -117,6 +117,6 @@ mod tests {
         assert!(same.grow_to(10).is_ok(), "a refused reservation holds nothing");
         drop((same, other));
         assert!(memory.of_networks().is_empty());
-        assert!(memory.hold_for(Some(IpAddr::from([192, 0, 2, 1])), 20).grow_to(20).is_ok(), "one body fits");
+        assert!(memory.reserve_for(Some(IpAddr::from([192, 0, 2, 1])), 20).grow_to(20).is_ok(), "one body fits");
     }
 }

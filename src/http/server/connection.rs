@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     http::server::{
-        activity::{Activity, Allowed, CONTINUE, Interim, Phase},
+        activity::{Activity, CONTINUE, ConnectionLimits, Interim, Phase},
         tls::Stream,
     },
     telemetry,
@@ -38,10 +38,10 @@ const POLL_BYTES: usize = 16 << 10;
 const IDLE_POLLS: u32 = 20_000;
 
 /// The stream of a connection. It ends when the client takes too long or sends too much.
-pub(crate) struct Watched {
+pub(crate) struct WatchedStream {
     stream: Stream,
     activity: Rc<Activity>,
-    allowed: Allowed,
+    allowed: ConnectionLimits,
     /// Time since which the current chunk of a response has waited for the client.
     blocked: Option<Instant>,
     /// Bytes that the client has read of this chunk.
@@ -57,9 +57,9 @@ pub(crate) struct Watched {
     _counted: telemetry::GaugeGuard,
 }
 
-impl Watched {
+impl WatchedStream {
     /// Watches a newly accepted `stream`.
-    pub(crate) fn new(stream: Stream, allowed: Allowed) -> Self {
+    pub(crate) fn new(stream: Stream, allowed: ConnectionLimits) -> Self {
         let now = Instant::now();
         // A client may connect before it has a request. Closing such a connection early would break
         // a request in flight.
@@ -199,7 +199,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for WatchedStream {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.activity.received.get() > this.allowed.unread_bytes {
@@ -248,7 +248,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for WatchedStream {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.end_if_unread()?;
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     /// Number of bytes read, 0 at the end of the stream; `None` if it is pending.
-    async fn read(watched: &mut Watched) -> io::Result<Option<usize>> {
+    async fn read(watched: &mut WatchedStream) -> io::Result<Option<usize>> {
         // Lets the runtime poll the system in between.
         yield_now().await;
         let mut bytes = [0; 16];
@@ -337,7 +337,7 @@ mod tests {
     }
 
     /// Number of bytes written; `None` if it is pending.
-    async fn write(watched: &mut Watched, bytes: &[u8]) -> io::Result<Option<usize>> {
+    async fn write(watched: &mut WatchedStream, bytes: &[u8]) -> io::Result<Option<usize>> {
         yield_now().await;
         match poll_fn(|context| Poll::Ready(Pin::new(&mut *watched).poll_write(context, bytes))).await {
             Poll::Ready(written) => written.map(Some),
@@ -351,7 +351,8 @@ mod tests {
         let (client, accepted) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
         let _client = client?;
         let (transfer, idle) = (Duration::from_secs(10), Duration::from_secs(75));
-        let mut watched = Watched::new(Stream::Clear(accepted?.0), Allowed { transfer, idle, unread_bytes: 1_000 });
+        let mut watched =
+            WatchedStream::new(Stream::Clear(accepted?.0), ConnectionLimits { transfer, idle, unread_bytes: 1_000 });
         for waited in [transfer, Duration::from_secs(55)] {
             assert_eq!(read(&mut watched).await?, None);
             poll_fn(|context| Pin::new(&mut watched).poll_flush(context)).await?;
@@ -370,8 +371,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (client, accepted) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
         let (client, transfer) = (client?, Duration::from_secs(10));
-        let allowed = Allowed { transfer, idle: transfer, unread_bytes: 1_000 };
-        let mut watched = Watched::new(Stream::Clear(accepted?.0), allowed);
+        let allowed = ConnectionLimits { transfer, idle: transfer, unread_bytes: 1_000 };
+        let mut watched = WatchedStream::new(Stream::Clear(accepted?.0), allowed);
         client.writable().await?;
         assert_eq!(client.try_write(b"GET /")?, 5);
         while read(&mut watched).await? != Some(5) {}
@@ -411,8 +412,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (client, accepted) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
         let (client, transfer) = (client?, Duration::from_secs(10));
-        let allowed = Allowed { transfer, idle: transfer, unread_bytes: 1_000 };
-        let mut watched = Watched::new(Stream::Clear(accepted?.0), allowed);
+        let allowed = ConnectionLimits { transfer, idle: transfer, unread_bytes: 1_000 };
+        let mut watched = WatchedStream::new(Stream::Clear(accepted?.0), allowed);
         let response = vec![b'x'; 1 << 20];
         while write(&mut watched, &response).await?.is_some() {}
         let begin = Instant::now();

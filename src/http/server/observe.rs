@@ -20,7 +20,7 @@ use tracing::Span;
 use crate::{
     http::server::{
         Api,
-        access_log::{Line, LogRequests},
+        access_log::{AccessLogLine, LogRequests},
         activity::Activity,
         address, endpoint,
     },
@@ -73,14 +73,14 @@ struct Unlogged {
 }
 
 impl Unlogged {
-    fn of(request: &ServiceRequest) -> Self {
+    fn from_request(request: &ServiceRequest) -> Self {
         let api = request.app_data::<Data<Api>>();
         Self {
             begin: Instant::now(),
             id: request_id(request),
-            method: known(request.method()),
+            method: method_label(request.method()),
             path: shortened(request.path()),
-            address: api.and_then(|api| address::of(&api.settings.trusted_proxies, request.request())),
+            address: api.and_then(|api| address::client_address(&api.settings.trusted_proxies, request.request())),
             log_requests: api.map(|api| api.settings.log_requests).unwrap_or_default(),
             is_logged: false,
         }
@@ -90,7 +90,7 @@ impl Unlogged {
         self.is_logged = true;
         let time = self.begin.elapsed();
         if self.log_requests.includes(status, time) {
-            let line = Line {
+            let line = AccessLogLine {
                 message: if status == CLIENT_GONE { "client disconnected" } else { "answered" },
                 request_id: text(&self.id),
                 method: self.method,
@@ -118,7 +118,7 @@ pub(crate) async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let mut unlogged = Unlogged::of(&request);
+    let mut unlogged = Unlogged::from_request(&request);
     let activity = request.conn_data::<Rc<Activity>>().cloned();
     let answering = activity.as_ref().map(Activity::answering);
     let is_large = has_large_head(&request);
@@ -169,7 +169,7 @@ fn shortened(path: &str) -> String {
 }
 
 /// The method as a label; `other` for methods that callers invent.
-fn known(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     methods.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }

@@ -55,7 +55,7 @@ pub(crate) struct Problem {
 impl Problem {
     /// Describes `error` to the caller. The cause of an internal error is logged here and not
     /// shown.
-    pub(crate) fn of(error: &Error) -> Self {
+    pub(crate) fn from_error(error: &Error) -> Self {
         let code = error.code();
         let detail = if let Error::Internal(cause) = error {
             tracing::error!(error = %cause, "request failed");
@@ -106,7 +106,7 @@ impl ResponseError for Error {
 /// Writes `error` as a problem document. The response also carries the [`Problem`], so that
 /// middleware can render it as a page.
 fn problem_response(response: &mut HttpResponseBuilder, error: &Error) -> HttpResponse {
-    let problem = Problem::of(error);
+    let problem = Problem::from_error(error);
     let mut response = response.json(&problem);
     response.extensions_mut().insert(problem);
     response
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_internal_error_is_not_shown() {
-        let problem = Problem::of(&Error::Internal("password=hunter2".into()));
+        let problem = Problem::from_error(&Error::Internal("password=hunter2".into()));
         assert_eq!(problem.status, 500);
         assert!(!problem.detail.contains("hunter2"));
     }
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_long_detail_is_cut() {
-        let problem = Problem::of(&Error::invalid("points", "é".repeat(1_000)));
+        let problem = Problem::from_error(&Error::invalid("points", "é".repeat(1_000)));
         assert!(problem.detail.len() <= DETAIL_MAX_BYTES + '…'.len_utf8());
         assert!(problem.detail.ends_with('…'));
     }

@@ -109,12 +109,12 @@ impl Rates {
     }
 
     /// Counts `requests` for `payer`. Returns `None` if the payer has no limit.
-    pub(crate) fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Counted> {
+    pub(crate) fn charge(&self, payer: Payer, requests: NonZero<u32>) -> Option<Charge> {
         let allowance = match &payer {
             Payer::Key(id) => self.count(self.keys.as_ref()?, id, requests),
             Payer::Address(address) => self.spend(Budget::Requests, *address, requests)?,
         };
-        Some(Counted { payer, allowance })
+        Some(Charge { payer, allowance })
     }
 
     /// Whether `address` may look up a key although it has made too many requests.
@@ -190,12 +190,12 @@ pub(crate) enum Payer {
 }
 
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct Charge {
     pub(crate) payer: Payer,
     pub(crate) allowance: Allowance,
 }
 
-impl Counted {
+impl Charge {
     pub(crate) fn refusal(&self) -> Option<crate::Error> {
         let retry_after = self.allowance.wait?;
         let whose = match &self.payer {

@@ -40,25 +40,25 @@ const VERSION_MAX_BYTES: usize = 2_048;
 struct WrittenBoards(Vec<i32>);
 
 /// The lag of the replica that a request reads from.
-struct Lag(Duration);
+struct ReplicaLag(Duration);
 
 impl Api {
     /// Returns the server for a read. It contains the writes that the caller names in
     /// `Centile-Min-Version`.
     ///
     /// Returns [`crate::Error::Invalid`] for a malformed header.
-    pub(crate) async fn reads(&self, request: &HttpRequest) -> Result<&Arc<Rankings>> {
+    pub(crate) async fn rankings_for(&self, request: &HttpRequest) -> Result<&Arc<Rankings>> {
         let wanted = wanted(request)?;
-        let (rankings, lag) = self.instance.reads.containing(&wanted).await;
+        let (rankings, lag) = self.instance.read_router.containing(&wanted).await;
         if let Some(lag) = lag {
-            request.extensions_mut().insert(Lag(lag));
+            request.extensions_mut().insert(ReplicaLag(lag));
         }
         Ok(rankings)
     }
 }
 
 /// Notes that the request has written to a board.
-pub(crate) fn note_write(request: &HttpRequest, board: &Board) {
+pub(crate) fn record_write(request: &HttpRequest, board: &Board) {
     let mut notes = request.extensions_mut();
     match notes.get_mut::<WrittenBoards>() {
         Some(WrittenBoards(boards)) => boards.push(board.id),
@@ -91,12 +91,12 @@ pub(crate) async fn name(
         let notes = request.extensions();
         let version = notes.get::<WrittenBoards>().zip(request.app_data::<Data<Api>>()).map(|(written, api)| {
             let acknowledged = &api.instance.rankings.acknowledged;
-            let reached = |id: &i32| BoardBatches { board_id: *id, batches: acknowledged.of(*id) };
+            let reached = |id: &i32| BoardBatches { board_id: *id, batches: acknowledged.batches(*id) };
             let reached = written.0.iter().map(reached).filter(|reached| !reached.batches.is_empty());
             reached.map(|reached| reached.to_string()).collect::<Vec<_>>().join(",")
         });
         let version = version.filter(|text| (1..=VERSION_MAX_BYTES).contains(&text.len()));
-        (version, notes.get::<Lag>().map(|Lag(lag)| format!("{:.3}", lag.as_secs_f64())))
+        (version, notes.get::<ReplicaLag>().map(|ReplicaLag(lag)| format!("{:.3}", lag.as_secs_f64())))
     };
     for (name, value) in [(VERSION, version), (LAG, lag)] {
         if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {

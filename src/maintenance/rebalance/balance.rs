@@ -14,7 +14,7 @@ use crate::store::layout::PLACES;
 
 /// A step: one short transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum RebalanceStep {
     /// Move rows to the neighbour, and the bound between the two.
     Move {
         /// Place of the bucket that loses rows.
@@ -61,7 +61,7 @@ const STEP_ROWS: u64 = 400;
 /// Returns the next step for a ranking with these players at each place, lowest first.
 ///
 /// Returns `None` when the ranking is at rest.
-pub(crate) fn next_step(players: &[u64]) -> Option<Step> {
+pub(crate) fn next_step(players: &[u64]) -> Option<RebalanceStep> {
     let unit = (players.iter().sum::<u64>() / PLACES as u64).max(UNIT_MIN);
     let within = |percent: u64| unit * percent / 100;
     let (large, most) = largest(players)?;
@@ -76,14 +76,14 @@ pub(crate) fn next_step(players: &[u64]) -> Option<Step> {
     let cap = if empty(smaller).is_some() { within(FILLED_WHILE_EMPTY) } else { within(FILLED) };
     let goal = (u64::midpoint(most, players[smaller])).min(cap);
     if players[smaller] < goal * FILL_BELOW / 100 {
-        return Some(Step::Move { from: large, to: smaller, rows: (goal - players[smaller]).min(STEP_ROWS) });
+        return Some(RebalanceStep::Move { from: large, to: smaller, rows: (goal - players[smaller]).min(STEP_ROWS) });
     }
 
     // Otherwise an empty bucket goes beside it: above the highest bucket, below any other. New
     // players with an equal score rank below.
     if let Some(place) = empty(large) {
         let is_above = players[large + 1..].iter().all(|&above| above == 0);
-        return Some(Step::Reposition { place, beside: large, is_above });
+        return Some(RebalanceStep::Reposition { place, beside: large, is_above });
     }
 
     // Otherwise the bucket with the fewest players that fits into its neighbours is emptied. A
@@ -94,7 +94,7 @@ pub(crate) fn next_step(players: &[u64]) -> Option<Step> {
         (merged <= within(MERGED)).then_some(((relieves, players[place], place), (place, to, rows)))
     });
     let (_, (from, to, rows)) = candidate.min_by_key(|(cost, _)| *cost)?;
-    Some(Step::Move { from, to, rows: rows.min(STEP_ROWS) })
+    Some(RebalanceStep::Move { from, to, rows: rows.min(STEP_ROWS) })
 }
 
 /// Plans to empty a bucket into its neighbours, except the large one, so that they end up level.
@@ -161,9 +161,9 @@ mod tests {
             self.places[place].insert(at, key);
         }
 
-        fn take(&mut self, step: Step) {
+        fn take(&mut self, step: RebalanceStep) {
             match step {
-                Step::Move { from, to, rows } => {
+                RebalanceStep::Move { from, to, rows } => {
                     let rows = usize::try_from(rows).unwrap();
                     assert!(rows > 0 && rows <= self.places[from].len(), "{step:?}");
                     self.rows_moved += rows as u64;
@@ -183,7 +183,7 @@ mod tests {
                             .unwrap_or(self.bounds.get(from + 1).copied().unwrap_or(u64::MAX));
                     }
                 }
-                Step::Reposition { place, beside, is_above } => {
+                RebalanceStep::Reposition { place, beside, is_above } => {
                     assert!(self.places.remove(place).is_empty() && place != beside, "{step:?}");
                     self.bounds.remove(place);
                     self.bounds[0] = 0;
@@ -299,6 +299,6 @@ mod tests {
         players[40] = 1_300;
         assert_eq!(next_step(&players), None);
         players[40] = 1_301;
-        assert_eq!(next_step(&players), Some(Step::Move { from: 40, to: 39, rows: 400 }));
+        assert_eq!(next_step(&players), Some(RebalanceStep::Move { from: 40, to: 39, rows: 400 }));
     }
 }

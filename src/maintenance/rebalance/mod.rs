@@ -17,9 +17,9 @@ use std::{
 
 use crate::{
     Result,
-    maintenance::rebalance::balance::{Step, next_step},
+    maintenance::rebalance::balance::{RebalanceStep, next_step},
     scoring::{accepted::AcceptedScores, applier},
-    store::{BucketWriter, layout::CurrentRanking},
+    store::{BucketWriter, layout::RebalanceCandidate},
     telemetry,
 };
 
@@ -51,7 +51,7 @@ const ROWS_PER_RUN: u64 = 5_000;
 const MAX_BUDGET: u64 = 500_000;
 
 /// Steps of one ranking before the next ranking gets its turn.
-const STEPS_PER_TURN: u32 = 50;
+const STEPS_PER_VISIT: u32 = 50;
 
 /// Maximum pause after a step. A step that took longer spent the rest waiting for the bucket lock.
 const MAX_PAUSE: Duration = Duration::from_millis(20);
@@ -60,11 +60,11 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Rebalancer {
     pub(crate) accepted: Arc<AcceptedScores>,
     /// Progress of each ranking at the timer's last run.
-    left: Mutex<HashMap<i64, Progress>>,
+    left: Mutex<HashMap<i64, RebalanceProgress>>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Progress {
+struct RebalanceProgress {
     /// Applied batches of its board.
     batches: Vec<i64>,
     /// Whether no step is left.
@@ -83,7 +83,7 @@ impl Rebalancer {
     /// `accepted`: scores that its board has accepted on this instance since the last run. Returns
     /// `None` when the ranking was at rest and nothing was written since. An early run serves only
     /// boards with new scores, and adds no [`ROWS_PER_RUN`].
-    fn due(&self, ranking: &CurrentRanking, accepted: u64, is_early: bool) -> Option<Progress> {
+    fn due(&self, ranking: &RebalanceCandidate, accepted: u64, is_early: bool) -> Option<RebalanceProgress> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
         let left = left.unwrap_or_default();
         let is_quiet = left.batches == ranking.batches;
@@ -94,7 +94,7 @@ impl Rebalancer {
         let earned = accepted.saturating_mul(ROWS_PER_SCORE).saturating_add(granted);
         // Without writes there is time for all steps.
         let budget = if is_quiet { u64::MAX } else { left.budget.saturating_add(earned).min(MAX_BUDGET) };
-        Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, budget })
+        Some(RebalanceProgress { batches: ranking.batches.clone(), is_at_rest: false, budget })
     }
 }
 
@@ -105,7 +105,7 @@ pub async fn rebalance_all(bucket_writer: &BucketWriter) -> Result<Moves> {
     applier::apply_all(bucket_writer).await?;
     let rankings = bucket_writer.reader.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
-    Ok(rebalance_in_turn(bucket_writer, &mut busy).await)
+    Ok(rebalance_round_robin(bucket_writer, &mut busy).await)
 }
 
 /// Rebalances like [`rebalance_all`] on the timer.
@@ -121,13 +121,13 @@ pub(crate) async fn rebalance_due(
     // Only players with bucket rows can be spread.
     applier::apply_all(bucket_writer).await?;
     let rankings = bucket_writer.reader.current_rankings().await?;
-    let due = |ranking: &CurrentRanking| {
+    let due = |ranking: &RebalanceCandidate| {
         let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
         Some((ranking.ranking_id, rebalancer.due(ranking, accepted, is_early)?))
     };
-    let mut due: HashMap<i64, Progress> = rankings.iter().filter_map(due).collect();
+    let mut due: HashMap<i64, RebalanceProgress> = rankings.iter().filter_map(due).collect();
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.budget)).collect();
-    let moved = rebalance_in_turn(bucket_writer, &mut busy).await;
+    let moved = rebalance_round_robin(bucket_writer, &mut busy).await;
     for (ranking_id, left) in &mut due {
         // Busy rankings wait for more budget.
         left.is_at_rest = !busy.contains_key(ranking_id);
@@ -143,7 +143,7 @@ pub(crate) async fn rebalance_due(
 /// others.
 ///
 /// Leaves in `busy` the rankings that need more steps, with their remaining budget.
-async fn rebalance_in_turn(bucket_writer: &BucketWriter, busy: &mut BTreeMap<i64, u64>) -> Moves {
+async fn rebalance_round_robin(bucket_writer: &BucketWriter, busy: &mut BTreeMap<i64, u64>) -> Moves {
     let (mut all, mut waiting) = (Moves::default(), BTreeMap::new());
     while !busy.is_empty() {
         for (ranking_id, budget) in std::mem::take(busy) {
@@ -197,24 +197,24 @@ async fn take_steps(bucket_writer: &BucketWriter, ranking_id: i64, budget: u64) 
         // Moving rows would need a transaction over several servers.
         return Ok((moved, true));
     }
-    for _ in 0..STEPS_PER_TURN {
+    for _ in 0..STEPS_PER_VISIT {
         if moved.rows_moved >= budget {
             return Ok((moved, false));
         }
-        let Some(occupied) = bucket_writer.reader.occupied(ranking_id).await? else { return Ok((moved, true)) };
-        let Some(step) = next_step(&occupied.players) else { return Ok((moved, true)) };
+        let Some(counts) = bucket_writer.reader.layout_counts(ranking_id).await? else { return Ok((moved, true)) };
+        let Some(step) = next_step(&counts.players) else { return Ok((moved, true)) };
         // If another instance has changed the layout meanwhile, the step does nothing, and the next
         // one is computed again.
         match step {
-            Step::Move { from, to, rows } => {
-                let rows = paced(bucket_writer.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
+            RebalanceStep::Move { from, to, rows } => {
+                let rows = paced(bucket_writer.move_boundary(ranking_id, counts.layout, from, to, rows)).await?;
                 telemetry::count_moved_rows(rows.unwrap_or_default());
                 moved.boundaries_moved += u64::from(rows.is_some());
                 moved.rows_moved += rows.unwrap_or_default();
             }
-            Step::Reposition { place, beside, is_above } => {
-                let done = paced(bucket_writer.reposition_bucket(ranking_id, occupied.layout, place, beside, is_above))
-                    .await?;
+            RebalanceStep::Reposition { place, beside, is_above } => {
+                let done =
+                    paced(bucket_writer.reposition_bucket(ranking_id, counts.layout, place, beside, is_above)).await?;
                 moved.buckets_repositioned += u64::from(done);
             }
         }

@@ -12,7 +12,7 @@ use std::{
 /// Waking a task on another thread takes a system call; on the same thread it is almost free. So
 /// the answer wakes one caller of the group, and that caller wakes the others.
 #[derive(Debug)]
-struct Group<R> {
+struct CallerGroup<R> {
     thread: ThreadId,
     state: Mutex<State<R>>,
 }
@@ -21,8 +21,8 @@ struct Group<R> {
 struct State<R> {
     /// `Ready(None)` if no answer will come.
     answer: Poll<Option<R>>,
-    /// One waker per caller, indexed by [`Answer::index`]; `None` before the first poll or after a
-    /// drop.
+    /// One waker per caller, indexed by [`PendingAnswer::index`]; `None` before the first poll or
+    /// after a drop.
     wakers: Vec<Option<Waker>>,
 }
 
@@ -30,12 +30,12 @@ struct State<R> {
 ///
 /// If it is dropped without an answer, every caller gets `None`.
 #[derive(Debug)]
-pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
+pub(super) struct Callers<R>(Vec<Arc<CallerGroup<R>>>);
 
 /// The answer to one caller; `None` if the answering task panicked.
 #[derive(Debug)]
-pub(in crate::ranking) struct Answer<R> {
-    group: Arc<Group<R>>,
+pub(in crate::ranking) struct PendingAnswer<R> {
+    group: Arc<CallerGroup<R>>,
     /// Index of the caller's waker in [`State::wakers`].
     index: usize,
     caller: Arc<()>,
@@ -49,11 +49,11 @@ impl<R> Default for Callers<R> {
 
 impl<R> Callers<R> {
     /// Adds a caller of this thread.
-    pub(super) fn add(&mut self) -> Answer<R> {
+    pub(super) fn add(&mut self) -> PendingAnswer<R> {
         let thread = thread::current().id();
         let group = self.0.iter().find(|group| group.thread == thread).cloned().unwrap_or_else(|| {
             let state = Mutex::new(State { answer: Poll::Pending, wakers: Vec::new() });
-            let group = Arc::new(Group { thread, state });
+            let group = Arc::new(CallerGroup { thread, state });
             self.0.push(Arc::clone(&group));
             group
         });
@@ -62,7 +62,7 @@ impl<R> Callers<R> {
             state.wakers.push(None);
             state.wakers.len() - 1
         };
-        Answer { group, index, caller: Arc::default() }
+        PendingAnswer { group, index, caller: Arc::default() }
     }
 
     /// Gives all callers this answer.
@@ -84,7 +84,7 @@ impl<R> Drop for Callers<R> {
     }
 }
 
-impl<R> Group<R> {
+impl<R> CallerGroup<R> {
     fn answer(&self, answer: Option<R>) {
         let waker = {
             let mut state = self.state();
@@ -101,7 +101,7 @@ impl<R> Group<R> {
     }
 }
 
-impl<R> Answer<R> {
+impl<R> PendingAnswer<R> {
     /// Returns a reference that expires when this value is dropped.
     pub(super) fn caller(&self) -> Weak<()> {
         Arc::downgrade(&self.caller)
@@ -120,7 +120,7 @@ impl<R> Answer<R> {
     }
 }
 
-impl<R: Clone> Future for Answer<R> {
+impl<R: Clone> Future for PendingAnswer<R> {
     type Output = Option<R>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -138,7 +138,7 @@ impl<R: Clone> Future for Answer<R> {
     }
 }
 
-impl<R> Drop for Answer<R> {
+impl<R> Drop for PendingAnswer<R> {
     /// Wakes the other callers of this thread if the answer has come, but this caller never saw it.
     fn drop(&mut self) {
         let mut state = self.group.state();
@@ -171,7 +171,7 @@ mod tests {
 
     /// A caller and its task.
     struct Caller {
-        answer: Option<Answer<u32>>,
+        answer: Option<PendingAnswer<u32>>,
         task: Arc<Task>,
     }
 
@@ -240,7 +240,7 @@ mod tests {
     fn a_caller_dropped_before_the_answer_is_not_woken() {
         let mut callers = Callers::default();
         let mut three = three(&mut callers);
-        let caller = three[0].answer.as_ref().map(Answer::caller);
+        let caller = three[0].answer.as_ref().map(PendingAnswer::caller);
         three[0].answer = None;
         assert_eq!(caller.map(|caller| caller.strong_count()), Some(0));
         assert_eq!(three.each_ref().map(Caller::woken), [0, 0, 0]);

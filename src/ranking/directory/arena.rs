@@ -28,7 +28,7 @@ const MAX_AVATAR_BYTES: usize = 1024;
 
 /// The public data of one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile<'a> {
+pub struct ProfileRef<'a> {
     /// Internal id.
     pub user_id: u32,
     /// The caller's own id, 1 to 128 bytes.
@@ -62,7 +62,7 @@ impl Arena {
     }
 
     /// Appends a record and returns its address.
-    pub(super) fn append(&mut self, header: [u8; HEADER_BYTES], profile: &Profile<'_>) -> u32 {
+    pub(super) fn append(&mut self, header: [u8; HEADER_BYTES], profile: &ProfileRef<'_>) -> u32 {
         let size = Record(&header).size();
         if self.growth(size) > 0 {
             self.chunks.push_back(Vec::with_capacity(CHUNK_BYTES));
@@ -122,10 +122,10 @@ impl<'a> Record<'a> {
         (HEADER_BYTES + texts).next_multiple_of(UNIT_BYTES)
     }
 
-    pub(super) fn profile(self) -> Option<Profile<'a>> {
+    pub(super) fn profile(self) -> Option<ProfileRef<'a>> {
         let external_id = self.external_id();
         let (name, rest) = self.0[HEADER_BYTES + external_id.len()..].split_at(self.name_bytes());
-        Some(Profile {
+        Some(ProfileRef {
             user_id: self.user_id(),
             external_id: str::from_utf8(external_id).ok()?,
             name: str::from_utf8(name).ok()?,
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
 }
 
 /// Builds the header of a profile's record. Returns `None` if a text is empty or too long.
-pub(super) fn header(profile: &Profile<'_>) -> Option<[u8; HEADER_BYTES]> {
+pub(super) fn header(profile: &ProfileRef<'_>) -> Option<[u8; HEADER_BYTES]> {
     let text_bytes = |text: &str| u8::try_from(text.len()).ok().filter(|bytes| (1..=MAX_TEXT_BYTES).contains(bytes));
     let avatar_bytes = match profile.avatar {
         Some(avatar) if avatar.len() > MAX_AVATAR_BYTES => return None,

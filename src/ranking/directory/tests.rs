@@ -19,8 +19,8 @@ struct User {
 }
 
 impl User {
-    fn profile(&self, user_id: u32) -> Profile<'_> {
-        Profile { user_id, external_id: &self.external_id, name: &self.name, avatar: self.avatar.as_deref() }
+    fn profile(&self, user_id: u32) -> ProfileRef<'_> {
+        ProfileRef { user_id, external_id: &self.external_id, name: &self.name, avatar: self.avatar.as_deref() }
     }
 }
 
@@ -227,7 +227,7 @@ fn random_operations_agree_with_hash_maps() {
 /// Puts a user with texts of 12 bytes.
 fn put_numbered(directory: &mut Directory, user_id: u32) {
     let (external_id, name) = (format!("u{user_id:011}"), format!("n{user_id:011}"));
-    directory.put(Profile { user_id, external_id: &external_id, name: &name, avatar: None });
+    directory.put(ProfileRef { user_id, external_id: &external_id, name: &name, avatar: None });
 }
 
 #[test]
@@ -244,14 +244,14 @@ fn a_user_with_short_texts_takes_at_most_60_bytes() {
 #[test]
 fn texts_at_their_limits_are_kept_and_longer_ones_forget_the_user() {
     let (text, avatar) = ("é".repeat(64), "x".repeat(1024));
-    let longest = Profile { user_id: u32::MAX, external_id: &text, name: &text, avatar: Some(&avatar) };
+    let longest = ProfileRef { user_id: u32::MAX, external_id: &text, name: &text, avatar: Some(&avatar) };
     let (long_text, long_avatar) = ("x".repeat(129), "x".repeat(1025));
     for too_long in [
-        Profile { external_id: &long_text, ..longest },
-        Profile { external_id: "", ..longest },
-        Profile { name: &long_text, ..longest },
-        Profile { name: "", ..longest },
-        Profile { avatar: Some(&long_avatar), ..longest },
+        ProfileRef { external_id: &long_text, ..longest },
+        ProfileRef { external_id: "", ..longest },
+        ProfileRef { name: &long_text, ..longest },
+        ProfileRef { name: "", ..longest },
+        ProfileRef { avatar: Some(&long_avatar), ..longest },
     ] {
         let mut directory = Directory::new(usize::MAX);
         directory.put(longest);
@@ -267,7 +267,7 @@ fn texts_at_their_limits_are_kept_and_longer_ones_forget_the_user() {
 fn an_empty_avatar_differs_from_none() {
     let mut directory = Directory::new(usize::MAX);
     for avatar in [None, Some(""), None] {
-        let profile = Profile { user_id: 1, external_id: "e", name: "n", avatar };
+        let profile = ProfileRef { user_id: 1, external_id: "e", name: "n", avatar };
         directory.put(profile);
         assert_eq!(directory.profile(1), Some(profile));
     }

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     Error, Result,
     model::name::Named as _,
-    rules::{Decided, Decisions, Entry, EventSource, Facts, Pending, Player, Standing},
+    rules::{Decisions, Entry, EventDecision, EventSource, EventStanding, Facts, Pending, Player},
 };
 
 /// An event to write, as `commit_batch` takes it.
@@ -75,7 +75,12 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Result<Self> {
+    pub(super) fn from_decisions(
+        facts: &Facts,
+        source: EventSource,
+        events: &[Pending],
+        decisions: &Decisions,
+    ) -> Result<Self> {
         let mut columns = Self::default();
         // Events that leave a row, and their metadata.
         let mut metadata = Vec::with_capacity(events.len());
@@ -91,24 +96,24 @@ impl Columns {
                 })
             };
             match decided {
-                Decided::Accepted { at, standings } => columns.events.push(PendingEvent {
+                EventDecision::Accepted { at, standings } => columns.events.push(PendingEvent {
                     occurred_at: (source == EventSource::Import).then_some(*at),
                     standings: event.id.is_some().then(|| standings.iter().flat_map(numbers).collect()),
                     ..written()?
                 }),
-                Decided::Quarantined(violation) => columns.events.push(PendingEvent {
+                EventDecision::Quarantined(violation) => columns.events.push(PendingEvent {
                     rule: Some(violation.rule.name().to_owned()),
                     detail: Some(violation.detail.clone()),
                     ..written()?
                 }),
-                Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => continue,
+                EventDecision::Refused(_) | EventDecision::AlreadyAnswered(_) | EventDecision::Repeats(_) => continue,
             }
             metadata.push(event.metadata.as_ref().map(ToString::to_string));
         }
         columns.metadata = metadata.iter().any(Option::is_some).then_some(metadata);
         // New memberships in segments, of players with accepted events.
         let accepted = events.iter().zip(&decisions.events);
-        let accepted = accepted.filter(|(_, decided)| matches!(decided, Decided::Accepted { .. }));
+        let accepted = accepted.filter(|(_, decided)| matches!(decided, EventDecision::Accepted { .. }));
         for player in accepted.map(|(pending, _)| pending.player).collect::<BTreeSet<_>>() {
             let player = &facts.players[player];
             for segment in &player.segments.new {
@@ -144,7 +149,7 @@ fn internal_id(player: &Player) -> Result<i64> {
 }
 
 /// The numbers that `transaction_ids` stores of a standing.
-fn numbers(standing: &Standing) -> [Option<i64>; 4] {
+fn numbers(standing: &EventStanding) -> [Option<i64>; 4] {
     let (key, tie) = standing.was.unzip();
     [Some(standing.period_id), Some(standing.score), key, tie]
 }

@@ -7,7 +7,7 @@ use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
 use crate::{
     Error, Result,
-    store::migrate::{Files, connect, files::Server, internal, objects},
+    store::migrate::{Files, connect, files::ServerKind, internal, objects},
 };
 
 /// Timeout of connecting. Without it, a server that drops packets would take minutes.
@@ -100,7 +100,7 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
 }
 
 async fn check(connection: &mut PgConnection) -> Result<()> {
-    if Server::of(connection).await? == Server::Worker {
+    if ServerKind::detect(connection).await? == ServerKind::Worker {
         return Err(Error::other_conflict("the database is a worker of a cluster: use its coordinator's URL"));
     }
     let refusal = match edition(connection).await? {

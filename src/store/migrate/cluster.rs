@@ -11,7 +11,7 @@ use crate::{
         cluster,
         hosts::Hosts,
         migrate::{
-            Edition, Files, LOCK_WAIT, Report, apply_migrations, check, failed, files::Server, fill, lock,
+            Edition, Files, LOCK_WAIT, Report, apply_migrations, check, failed, files::ServerKind, fill, lock,
             lock_retry::LockRetry, objects, unavailable,
         },
     },
@@ -51,7 +51,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     let mut coordinator = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     lock(&mut coordinator).await?;
     // Check the database to copy, or that an earlier copy is complete.
-    let is_cluster = Server::of(&mut coordinator).await? != Server::Single;
+    let is_cluster = ServerKind::detect(&mut coordinator).await? != ServerKind::Single;
     let source = if let Some(from) = from {
         let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
         Some(fill::source::check(from, lanes).await?)
@@ -80,12 +80,12 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     for worker in cluster::workers(&mut coordinator, &options).await.map_err(failed(WORKERS))? {
         let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;
         lock(&mut worker).await?;
-        if Server::of(&mut worker).await? == Server::Single {
+        if ServerKind::detect(&mut worker).await? == ServerKind::Single {
             configure(&mut worker, "centile.lanes", &lanes.to_string()).await?;
             apply_migrations(&mut worker, &files, &mut retry).await?;
             run_step(&mut worker, &[EVERY_SERVER, WORKER]).await?;
         }
-        objects::apply(&mut worker, &files, Server::Worker, &mut retry).await?;
+        objects::apply(&mut worker, &files, ServerKind::Worker, &mut retry).await?;
         worker.close().await.ok();
     }
     // Set up the coordinator, and attach the lanes to the workers.
@@ -97,7 +97,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
         objects::drop_all(&mut coordinator, &files).await?;
         run_step(&mut coordinator, &[EVERY_SERVER, COORDINATOR]).await?;
     }
-    objects::apply(&mut coordinator, &files, Server::Coordinator, &mut retry).await?;
+    objects::apply(&mut coordinator, &files, ServerKind::Coordinator, &mut retry).await?;
     sqlx::query("CALL centile_lanes.follow_moves()")
         .execute(&mut coordinator)
         .await
@@ -116,10 +116,10 @@ pub(super) async fn replace_functions(
     connection: &mut PgConnection,
     options: &PgConnectOptions,
     files: &Files,
-    server: Server,
+    server: ServerKind,
     retry: &mut LockRetry,
 ) -> Result<Report> {
-    if server == Server::Worker {
+    if server == ServerKind::Worker {
         return Err(Error::other_conflict(
             "the database is a worker of a cluster: run `centile migrate` with the URL of its coordinator",
         ));
@@ -132,7 +132,7 @@ pub(super) async fn replace_functions(
     for worker in cluster::workers(connection, options).await.map_err(failed(WORKERS))? {
         let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;
         lock(&mut worker).await?;
-        objects::apply(&mut worker, files, Server::Worker, retry).await?;
+        objects::apply(&mut worker, files, ServerKind::Worker, retry).await?;
         worker.close().await.ok();
     }
     let objects = objects::apply(connection, files, server, retry).await?;

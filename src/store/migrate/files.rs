@@ -18,7 +18,7 @@ const GRANTS: &str = "sql/grants.sql";
 pub(super) type File = (Cow<'static, str>, Cow<'static, str>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Server {
+pub(in crate::store) enum ServerKind {
     /// A server outside a cluster.
     Single,
     /// The server of a cluster that has everything but lanes.
@@ -27,9 +27,9 @@ pub(in crate::store) enum Server {
     Worker,
 }
 
-impl Server {
+impl ServerKind {
     /// Returns what the connected server is.
-    pub(super) async fn of(connection: &mut PgConnection) -> Result<Self> {
+    pub(super) async fn detect(connection: &mut PgConnection) -> Result<Self> {
         let (is_worker, is_coordinator) = sqlx::query_as(
             "SELECT to_regclass('centile_lanes.lanes') IS NOT NULL, to_regclass('centile_lanes.groups') IS NOT NULL",
         )
@@ -91,7 +91,7 @@ impl Files {
         let mut objects = list(root, "sql/functions")?;
         objects.append(&mut list(root, "sql/views")?);
         let mut overrides = Vec::new();
-        for folder in Server::FOLDERS {
+        for folder in ServerKind::FOLDERS {
             overrides.append(&mut list(root, folder)?);
         }
         let text = fs::read_to_string(root.join(GRANTS)).map_err(|error| unreadable(GRANTS, &error))?;
@@ -100,7 +100,7 @@ impl Files {
     }
 
     /// Returns the functions and views for a server.
-    pub(super) fn objects_of(&self, server: Server) -> Vec<&File> {
+    pub(super) fn objects_of(&self, server: ServerKind) -> Vec<&File> {
         let overrides: HashMap<&str, &File> = self
             .overrides
             .iter()

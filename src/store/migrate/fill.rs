@@ -9,7 +9,7 @@ pub(super) mod source;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, postgres::PgConnectOptions};
 
-use self::source::Source;
+use self::source::SourceDatabase;
 use crate::{
     Code, Error, Result,
     store::{
@@ -90,7 +90,7 @@ pub(super) async fn fill(
 ) -> Result<()> {
     run(coordinator, PATIENT).await?;
     begin_filling(coordinator).await?;
-    let mut source = Source::lock(&mut source, lanes).await?;
+    let mut source = SourceDatabase::lock(&mut source, lanes).await?;
     let mut workers = workers(coordinator, options, lanes).await?;
     check_epoch(&mut workers).await?;
     let state = state(coordinator, &mut source).await?;
@@ -141,7 +141,7 @@ async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
 
 /// Forgets the steps of other states. Returns the state: a string that changes when the source
 /// changes, and when a server of the cluster fails over, because a worker may then have lost commits.
-async fn state(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<String> {
+async fn state(coordinator: &mut PgConnection, source: &mut SourceDatabase<'_>) -> Result<String> {
     let epoch: String = sqlx::query_scalar("SELECT centile.epoch()")
         .fetch_one(&mut *coordinator)
         .await
@@ -181,7 +181,7 @@ async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, cou
     }
     let mut workers = Vec::with_capacity(servers.len());
     for (host, port, lanes) in servers {
-        let options = cluster::at(options, &host, port);
+        let options = cluster::options_for(options, &host, port);
         let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
         run(&mut connection, PATIENT).await?;
         workers.push(Worker { connection, lanes });
@@ -192,7 +192,7 @@ async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, cou
 /// Copies the rows of a worker's lanes, a table at a time. Skips the tables that are copied already.
 async fn copy_lanes(
     coordinator: &mut PgConnection,
-    source: &mut Source<'_>,
+    source: &mut SourceDatabase<'_>,
     worker: &mut Worker,
     state: &str,
 ) -> Result<()> {
@@ -230,7 +230,7 @@ async fn copy_lanes(
 }
 
 /// Copies all other tables to the coordinator.
-async fn copy_rest(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<()> {
+async fn copy_rest(coordinator: &mut PgConnection, source: &mut SourceDatabase<'_>) -> Result<()> {
     run(coordinator, AS_THEY_ARE).await?;
     for table in source.other_tables() {
         source.copy(&table, coordinator).await?;
@@ -241,7 +241,7 @@ async fn copy_rest(coordinator: &mut PgConnection, source: &mut Source<'_>) -> R
 /// Advances the sequences of all servers beyond the ids of the source.
 async fn advance_sequences(
     coordinator: &mut PgConnection,
-    source: &mut Source<'_>,
+    source: &mut SourceDatabase<'_>,
     workers: &mut [Worker],
 ) -> Result<()> {
     let (user, transaction): (i64, i64) = sqlx::query_as(
@@ -279,7 +279,7 @@ async fn advance_sequences(
 }
 
 /// Creates the archives from the copied ledger.
-async fn create_archives(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<()> {
+async fn create_archives(coordinator: &mut PgConnection, source: &mut SourceDatabase<'_>) -> Result<()> {
     let archives: Vec<Vec<String>> =
         sqlx::query_scalar(ARCHIVES).fetch_all(&mut *source.transaction).await.map_err(failed("read the archives"))?;
     for statements in archives {

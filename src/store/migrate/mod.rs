@@ -38,7 +38,7 @@ use crate::{
     store::{
         hosts::Hosts,
         migrate::{
-            files::Server,
+            files::ServerKind,
             lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
         },
     },
@@ -209,8 +209,8 @@ async fn run(
 ) -> Result<Report> {
     lock(connection).await?;
     let mut retry = LockRetry::new(lock_wait);
-    let server = Server::of(connection).await?;
-    if server != Server::Single {
+    let server = ServerKind::detect(connection).await?;
+    if server != ServerKind::Single {
         return cluster::replace_functions(connection, options, files, server, &mut retry).await;
     }
     let migrations = apply_migrations(connection, files, &mut retry).await?;

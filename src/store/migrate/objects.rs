@@ -14,7 +14,7 @@ use crate::{
     Code, Error, Result,
     store::migrate::{
         failed,
-        files::{File, Files, Server},
+        files::{File, Files, ServerKind},
         internal,
         lock_retry::{LockRetry, is_locked},
     },
@@ -146,7 +146,7 @@ const DOUBLED: &str = "
 pub(super) async fn apply(
     connection: &mut PgConnection,
     files: &Files,
-    server: Server,
+    server: ServerKind,
     retry: &mut LockRetry,
 ) -> Result<usize> {
     let hash = hash_of(files);
@@ -177,7 +177,12 @@ fn failure(error: &sqlx::Error, describe: impl FnOnce(&sqlx::Error) -> Error) ->
     if is_locked(error) { Failure::Locked } else { Failure::Other(describe(error)) }
 }
 
-async fn replace(connection: &mut PgConnection, files: &Files, server: Server, hash: &str) -> Result<usize, Failure> {
+async fn replace(
+    connection: &mut PgConnection,
+    files: &Files,
+    server: ServerKind,
+    hash: &str,
+) -> Result<usize, Failure> {
     let mut transaction = connection.begin().await.map_err(failed("begin"))?;
     // Another process may have applied this edition in the meantime.
     let applied: Option<String> = sqlx::query_scalar("SELECT hash FROM centile_store.applied_sql")

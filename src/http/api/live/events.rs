@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     Result,
-    delivery::live::{Interest, Snapshot},
+    delivery::subscriptions::{Interest, RenderedSnapshot},
     http::api::live::message::{PeriodMessage, StaleMessage, json},
     model::key,
 };
@@ -64,7 +64,13 @@ impl EventWriter {
     ///
     /// The next call may return events after `pace`, and no sooner than [`MIN_INTERVAL`] for each
     /// event of this one.
-    pub(crate) fn next(&mut self, view: &Snapshot, interest: &Interest, now: Instant, pace: Duration) -> Result<Next> {
+    pub(crate) fn next(
+        &mut self,
+        view: &RenderedSnapshot,
+        interest: &Interest,
+        now: Instant,
+        pace: Duration,
+    ) -> Result<Next> {
         let mut events = Events::default();
         match self.seen {
             None => self.first_events(view, interest, &mut events),
@@ -104,7 +110,7 @@ impl EventWriter {
     }
 
     /// Returns whether the subscriber has everything in `view`.
-    pub(crate) fn is_current(&self, view: &Snapshot) -> bool {
+    pub(crate) fn is_current(&self, view: &RenderedSnapshot) -> bool {
         match view.stale_since {
             Some(_) => self.is_stale,
             None => !self.is_stale && self.seen == Some(view.number),
@@ -113,7 +119,7 @@ impl EventWriter {
 
     /// Returns a comment that keeps the connection open. It carries the id of `view` if the
     /// subscriber is up to date without an event.
-    pub(crate) fn heartbeat(&self, view: &Snapshot) -> String {
+    pub(crate) fn heartbeat(&self, view: &RenderedSnapshot) -> String {
         if self.seen == Some(view.number) { format!(":\nid: {}\n\n", self.id(view)) } else { ":\n\n".to_owned() }
     }
 
@@ -128,11 +134,11 @@ impl EventWriter {
     }
 
     /// Returns the event id for this snapshot and interest.
-    fn id(&self, view: &Snapshot) -> String {
+    fn id(&self, view: &RenderedSnapshot) -> String {
         format!("{}.{}", view.tag, self.interest)
     }
 
-    fn first_events(&self, view: &Snapshot, interest: &Interest, events: &mut Events) {
+    fn first_events(&self, view: &RenderedSnapshot, interest: &Interest, events: &mut Events) {
         events.text = format!("retry: {}\n", rand::rng().random_range(RETRY_MS));
         let id = self.id(view);
         if self.last_id.as_deref() == Some(&*id) {
@@ -143,7 +149,7 @@ impl EventWriter {
     }
 
     /// Writes the changes since snapshot `seen`.
-    fn new_events(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
+    fn new_events(&self, view: &RenderedSnapshot, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
         if let Some(change) = view.period_change.as_ref().filter(|change| change.at > seen) {
             let data = json(&PeriodMessage { kind: "period", ended: &change.ended, next: change.next.as_deref() })?;
             events.add("period", None, format_args!("{data}"));
@@ -161,7 +167,7 @@ impl EventWriter {
     }
 
     /// Writes a full snapshot.
-    fn started(&self, view: &Snapshot, interest: &Interest, restarted: bool, events: &mut Events) {
+    fn started(&self, view: &RenderedSnapshot, interest: &Interest, restarted: bool, events: &mut Events) {
         let (standings, missing) = players(view, interest, 0);
         let scores = view.tops.get(&interest.limit).and_then(|top| top.text.as_deref()).unwrap_or("[]");
         events.add(
@@ -176,7 +182,7 @@ impl EventWriter {
 
     /// Writes the changes of the top, the chosen players and the state since snapshot `seen`, if
     /// any.
-    fn changed(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) {
+    fn changed(&self, view: &RenderedSnapshot, interest: &Interest, seen: u64, events: &mut Events) {
         let top = view.tops.get(&interest.limit).filter(|top| top.since > seen);
         let has_player = interest
             .users
@@ -208,7 +214,7 @@ impl EventWriter {
 
 /// Renders the chosen players changed since snapshot `seen`, and the ids of all chosen players
 /// without a score.
-fn players(view: &Snapshot, interest: &Interest, seen: u64) -> (String, String) {
+fn players(view: &RenderedSnapshot, interest: &Interest, seen: u64) -> (String, String) {
     let (mut standings, mut missing) = (Vec::new(), Vec::new());
     for user in &interest.users {
         match view.players.get(user.as_str()) {
@@ -221,9 +227,9 @@ fn players(view: &Snapshot, interest: &Interest, seen: u64) -> (String, String) 
 }
 
 /// Writes the overtakings of chosen players since snapshot `seen`.
-fn overtaken(view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) {
+fn overtaken(view: &RenderedSnapshot, interest: &Interest, seen: u64, events: &mut Events) {
     let new = view.overtakings.iter().filter(|overtakings| overtakings.at > seen);
-    let data: Vec<&str> = new.flat_map(|overtakings| overtakings.of(&interest.users)).collect();
+    let data: Vec<&str> = new.flat_map(|overtakings| overtakings.texts_for(&interest.users)).collect();
     if !data.is_empty() {
         // No id: `changed` sends the id. A subscriber disconnected in between must start again.
         events.add(
@@ -296,14 +302,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        delivery::live::{Fragment, Overtakings, PeriodChange},
+        delivery::subscriptions::{Fragment, Overtakings, PeriodChange},
         model::{board::Reading, period::PeriodState},
     };
 
     /// Returns a snapshot whose top has not changed since snapshot `top_since`.
-    fn view(number: u64, top_since: u64) -> Snapshot {
+    fn view(number: u64, top_since: u64) -> RenderedSnapshot {
         let top = Fragment { text: Some(format!("[{top_since}]").into()), since: top_since };
-        Snapshot {
+        RenderedSnapshot {
             number,
             tag: format!("state-{number}"),
             reading: Reading::Public,
@@ -319,8 +325,8 @@ mod tests {
         }
     }
 
-    fn stale(view: Snapshot) -> Snapshot {
-        Snapshot { stale_since: Some(std::time::Instant::now()), ..view }
+    fn stale(view: RenderedSnapshot) -> RenderedSnapshot {
+        RenderedSnapshot { stale_since: Some(std::time::Instant::now()), ..view }
     }
 
     /// Returns one overtaking of Ann and Bob at each of these snapshots.
@@ -347,7 +353,7 @@ mod tests {
         }
 
         /// Returns kind and data of the next events, advancing the clock as needed.
-        fn next(&mut self, view: &Snapshot) -> Vec<(String, Value)> {
+        fn next(&mut self, view: &RenderedSnapshot) -> Vec<(String, Value)> {
             loop {
                 match self.writer.next(view, &self.interest, self.now, MIN_INTERVAL).expect("events") {
                     Next::Events(bytes) => return parsed(str::from_utf8(&bytes).expect("text")),
@@ -361,7 +367,7 @@ mod tests {
             }
         }
 
-        fn kinds(&mut self, view: &Snapshot) -> Vec<String> {
+        fn kinds(&mut self, view: &RenderedSnapshot) -> Vec<String> {
             self.next(view).into_iter().map(|(kind, _)| kind).collect()
         }
     }
@@ -397,20 +403,20 @@ mod tests {
     fn a_closing_is_sent_though_no_score_changed() {
         let mut one = Subscriber::new(&[], None);
         one.kinds(&view(1, 1));
-        let closed = Snapshot { state: PeriodState::Closed, state_since: 2, ..view(2, 1) };
+        let closed = RenderedSnapshot { state: PeriodState::Closed, state_since: 2, ..view(2, 1) };
         let received = one.next(&closed);
         assert_eq!(
             (&*received[0].0, &received[0].1),
             ("changed", &serde_json::json!({"type": "changed", "version": "v2", "standings": [], "missing": []}))
         );
-        assert_eq!(one.kinds(&Snapshot { number: 3, ..closed }), Vec::<String>::new());
+        assert_eq!(one.kinds(&RenderedSnapshot { number: 3, ..closed }), Vec::<String>::new());
     }
 
     #[test]
     fn the_end_of_a_period_is_sent_once() {
         let mut one = Subscriber::new(&[], None);
         one.kinds(&view(1, 1));
-        let after_change = |number| Snapshot {
+        let after_change = |number| RenderedSnapshot {
             period_change: Some(PeriodChange {
                 at: 2,
                 ended: "week:2024-01-15".into(),
@@ -427,17 +433,23 @@ mod tests {
     fn overtakings_of_several_snapshots_are_sent_together_and_once() {
         let mut one = Subscriber::new(&["ann"], None);
         one.kinds(&view(3, 1));
-        let received = one.next(&Snapshot { overtakings: ann_passed(&[2, 3, 4, 5]), ..view(5, 1) });
+        let received = one.next(&RenderedSnapshot { overtakings: ann_passed(&[2, 3, 4, 5]), ..view(5, 1) });
         assert_eq!((&*received[0].0, &received[0].1["overtaken"]), ("overtaken", &serde_json::json!([4, 5])));
-        assert_eq!(one.kinds(&Snapshot { overtakings: ann_passed(&[3, 4, 5]), ..view(6, 1) }), Vec::<String>::new());
+        assert_eq!(
+            one.kinds(&RenderedSnapshot { overtakings: ann_passed(&[3, 4, 5]), ..view(6, 1) }),
+            Vec::<String>::new()
+        );
         // A subscriber who chose neither player gets nothing.
         let mut other = Subscriber::new(&["cyd"], None);
         other.kinds(&view(3, 1));
-        assert_eq!(other.kinds(&Snapshot { overtakings: ann_passed(&[4]), ..view(4, 1) }), Vec::<String>::new());
+        assert_eq!(
+            other.kinds(&RenderedSnapshot { overtakings: ann_passed(&[4]), ..view(4, 1) }),
+            Vec::<String>::new()
+        );
         // A subscriber who chose both players gets one event.
         let mut both = Subscriber::new(&["ann", "bob"], None);
         both.kinds(&view(3, 1));
-        let received = both.next(&Snapshot { overtakings: ann_passed(&[4]), ..view(4, 1) });
+        let received = both.next(&RenderedSnapshot { overtakings: ann_passed(&[4]), ..view(4, 1) });
         assert_eq!(received[0].1["overtaken"], serde_json::json!([4]));
     }
 
@@ -472,7 +484,7 @@ mod tests {
                     passed.push(number);
                 }
                 is_away = random.random_ratio(1, if is_away { 2 } else { 10 });
-                let now = Snapshot { overtakings: ann_passed(&passed), ..view(number, top) };
+                let now = RenderedSnapshot { overtakings: ann_passed(&passed), ..view(number, top) };
                 let now = if is_away { stale(now) } else { now };
                 for (kind, data) in one.next(&now) {
                     sent_at.push(one.now);

@@ -8,11 +8,11 @@ use utoipa::{
 
 use crate::{
     Error, Result,
-    delivery::live::{Overtaking, Rendering},
+    delivery::subscriptions::{Overtaking, Rendering},
     http::api::ranking::{RankingResponse, RowResponse},
     model::{
         board::Board,
-        rank::{Header, Row, Standing},
+        rank::{Header, PlayerStanding, Row},
     },
 };
 
@@ -34,8 +34,8 @@ pub(crate) struct LiveStandingResponse<'a> {
 }
 
 impl<'a> LiveStandingResponse<'a> {
-    fn new(board: &'a Board, standing: &'a Standing) -> Self {
-        let Standing { header, player, percentile, above, below } = standing;
+    fn new(board: &'a Board, standing: &'a PlayerStanding) -> Self {
+        let PlayerStanding { header, player, percentile, above, below } = standing;
         let tiering = header.tiering(board);
         let row = |row| RowResponse::new(row, tiering);
         Self {
@@ -240,7 +240,7 @@ fn rows(board: &Board, header: &Header, rows: &[Row]) -> Result<String> {
     json(&rows.iter().map(|row| RowResponse::new(row, tiering)).collect::<Vec<_>>())
 }
 
-fn standing(board: &Board, standing: &Standing) -> Result<String> {
+fn standing(board: &Board, standing: &PlayerStanding) -> Result<String> {
     json(&LiveStandingResponse::new(board, standing))
 }
 

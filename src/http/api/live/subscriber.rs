@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::{
     Error,
     access::key_cache,
-    delivery::live::Subscription,
+    delivery::subscriptions::Subscription,
     http::{
         api::live::events::{EventWriter, Next},
         server::{
@@ -52,10 +52,10 @@ pub(crate) struct Subscriber {
     authorization: Option<String>,
     /// Whether the board requires a key.
     reading: Reading,
-    access: Access,
+    key_validity: KeyValidity,
     /// Its random time in each round of events, as a fraction of the round, so that subscribers do
     /// not all send at once.
-    turn: f64,
+    phase: f64,
     beat_at: Instant,
     key_at: Instant,
     _slot: Slot,
@@ -64,9 +64,9 @@ pub(crate) struct Subscriber {
 
 /// Whether the subscriber's key still works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Yes,
-    No,
+enum KeyValidity {
+    Valid,
+    Invalid,
     /// The check failed. Nothing new is sent until one succeeds.
     Unknown,
 }
@@ -86,14 +86,14 @@ impl Subscriber {
         Self {
             api: api.clone(),
             reading: board.reading,
-            access: Access::Yes,
+            key_validity: KeyValidity::Valid,
             board,
             subscription,
             writer,
             activity: request.conn_data::<Rc<Activity>>().cloned(),
             streaming: None,
             authorization: authorization.map(ToOwned::to_owned),
-            turn: rand::rng().random(),
+            phase: rand::rng().random(),
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_CHECKED_EVERY,
             _slot: slot,
@@ -120,20 +120,20 @@ impl Subscriber {
             }
             // Check the key when it is due: it may have been revoked or have expired.
             if self.reading == Reading::Key && self.key_at <= now {
-                self.access = tokio::select! {
+                self.key_validity = tokio::select! {
                     biased;
                     () = ending.cancelled() => return None,
-                    access = self.access() => access,
+                    key_validity = self.check_key() => key_validity,
                 };
                 self.key_at = Instant::now() + KEY_CHECKED_EVERY;
                 // The check may have taken a second.
                 continue;
             }
-            let may_see = match self.access {
+            let may_see = match self.key_validity {
                 _ if self.reading == Reading::Public => true,
-                Access::Yes => true,
-                Access::Unknown => snapshot.stale_since.is_some(),
-                Access::No => return None,
+                KeyValidity::Valid => true,
+                KeyValidity::Unknown => snapshot.stale_since.is_some(),
+                KeyValidity::Invalid => return None,
             };
             // The snapshot may be older than this subscriber's selection of players.
             let is_whole = snapshot.has(self.subscription.interest())
@@ -143,7 +143,7 @@ impl Subscriber {
             // Send the news if the interval since the last event permits it.
             if has_news && next_at.is_none() {
                 let slots = &self.api.subscribers;
-                let pace = until_turn(now.duration_since(slots.since()), slots.taken_by_all(), self.turn);
+                let pace = until_next_event(now.duration_since(slots.since()), slots.taken_by_all(), self.phase);
                 match self.writer.next(&snapshot, self.subscription.interest(), now, pace).ok()? {
                     Next::Events(events) => {
                         self.beat_at = now + self.api.settings.heartbeat;
@@ -173,13 +173,13 @@ impl Subscriber {
         }
     }
 
-    async fn access(&self) -> Access {
+    async fn check_key(&self) -> KeyValidity {
         let finding = key_cache::find(&self.api.instance.keys, self.authorization.as_deref());
-        let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return Access::Unknown };
+        let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return KeyValidity::Unknown };
         match found {
-            Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,
-            Err(error) if error.is_temporary() || matches!(error, Error::Internal(_)) => Access::Unknown,
-            _ => Access::No,
+            Ok(known) if known.key.may_read(&self.board.slug).is_ok() => KeyValidity::Valid,
+            Err(error) if error.is_temporary() || matches!(error, Error::Internal(_)) => KeyValidity::Unknown,
+            _ => KeyValidity::Invalid,
         }
     }
 }
@@ -188,9 +188,9 @@ impl Subscriber {
 /// the next round. A subscriber skips a turn that is less than half a round away. So
 /// on average each subscriber gets one event per round, even while others come and go, which shifts
 /// all turns.
-fn until_turn(elapsed: Duration, subscribers: usize, turn: f64) -> Duration {
+fn until_next_event(elapsed: Duration, subscribers: usize, phase: f64) -> Duration {
     let round = TIME_OF_EVENT.as_secs_f64() * subscribers as f64;
-    let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);
+    let left = 1.0 - (elapsed.as_secs_f64() / round - phase).rem_euclid(1.0);
     Duration::from_secs_f64(round * if left < 0.5 { left + 1.0 } else { left })
 }
 
@@ -206,12 +206,12 @@ mod tests {
         eprintln!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
         for come_and_go in [false, true] {
-            let turn = random.random();
+            let phase = random.random();
             let day = Duration::from_hours(24);
             let (mut elapsed, mut gaps) = (day, Vec::new());
             while gaps.len() < 1_000 {
                 let subscribers = if come_and_go { random.random_range(7_900..8_100) } else { 8_000 };
-                let gap = until_turn(elapsed, subscribers, turn);
+                let gap = until_next_event(elapsed, subscribers, phase);
                 gaps.push(gap.as_secs_f64());
                 // Events are a little late.
                 elapsed += gap + Duration::from_millis(random.random_range(0..20));

@@ -11,7 +11,7 @@ use crate::{
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::{Message, MessageFilter},
     },
-    ranking::indexes::status::IndexStatus,
+    ranking::index_registry::status::IndexStatus,
     store::{
         cluster::Server,
         upkeep::{StoredLimits, StoredUpkeep},
@@ -83,7 +83,7 @@ pub(crate) enum MaintenanceStatus {
 
 /// Reads the data of the page, with the buckets of the board `selected`, or of the first board.
 /// [`Error::NotFound`](crate::Error::NotFound) for an unknown board, unless a worker is down.
-pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Operation> {
+pub(crate) async fn read_operation(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Operation> {
     let servers = instance.store.cluster_status().await?;
     let stored = if servers.iter().any(Server::hides_lanes) { None } else { Some(stored(instance, selected).await?) };
     Ok(Operation { stored, status: status(instance).await, servers, minutes: recent::minutes() })
@@ -136,6 +136,6 @@ async fn status(instance: &Instance) -> InstanceStatus {
         redis_answers,
         maintenance,
         count_differences: scheduler.map_or(0, |scheduler| scheduler.count_differences()),
-        indexes: instance.reads.current().indexes.status().0,
+        indexes: instance.read_router.current().indexes.status().0,
     }
 }

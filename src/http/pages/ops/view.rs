@@ -23,7 +23,7 @@ use crate::{
         outbox::Message,
         presentation::ScoreFormat,
     },
-    ranking::indexes::status::IndexStatus,
+    ranking::index_registry::status::IndexStatus,
     store::{cluster::Server, upkeep::StoredLimits},
     telemetry::recent::Minute,
 };

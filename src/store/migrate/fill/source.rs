@@ -10,7 +10,7 @@ use crate::{
     Error, Result,
     store::migrate::{
         Edition, check, connect, failed,
-        files::Server,
+        files::ServerKind,
         fill::{PATIENT, run},
     },
 };
@@ -106,7 +106,7 @@ pub(super) struct Table {
 }
 
 /// The database to copy, locked against changes.
-pub(super) struct Source<'a> {
+pub(super) struct SourceDatabase<'a> {
     pub(super) transaction: Transaction<'a, Postgres>,
     columns: BTreeMap<String, Vec<String>>,
     /// Lanes of each board in the cluster.
@@ -121,7 +121,7 @@ pub(super) struct Source<'a> {
 pub(crate) async fn check(source_url: &str, lanes: i64) -> Result<PgConnection> {
     let mut source = connect(source_url).await?;
     let refused = |message: String| Err(Error::other_conflict(message));
-    if Server::of(&mut source).await? != Server::Single {
+    if ServerKind::detect(&mut source).await? != ServerKind::Single {
         return refused("the database to copy is a cluster itself".to_owned());
     }
     match check::edition(&mut source).await? {
@@ -179,7 +179,7 @@ async fn boards_behind(connection: &mut PgConnection) -> Result<Vec<String>> {
     .map_err(failed("look for batches that are not applied"))
 }
 
-impl<'a> Source<'a> {
+impl<'a> SourceDatabase<'a> {
     /// Applies all batches, and locks all tables against changes.
     ///
     /// Fails if instances or commands are connected.

@@ -39,7 +39,7 @@ const POSITIONS_MAX: usize = 1_000;
 
 /// Chooses the server for each read.
 #[derive(Debug)]
-pub(crate) struct Reads {
+pub(crate) struct ReadRouter {
     primary: Arc<Rankings>,
     primary_store: Store,
     replica: Option<Arc<Replica>>,
@@ -60,10 +60,10 @@ struct Replica {
     store: Store,
     max_lag: Duration,
     is_used: AtomicBool,
-    lag: Mutex<Lag>,
+    lag: Mutex<LagTracker>,
 }
 
-impl Reads {
+impl ReadRouter {
     /// Reads everything from the primary.
     pub(crate) fn primary(primary: Arc<Rankings>, primary_store: Store) -> Self {
         Self { primary, primary_store, replica: None }
@@ -146,12 +146,12 @@ impl Reads {
 
 impl Replica {
     fn status(&self) -> ReplicaStatus {
-        let lag = self.lag().at(Instant::now());
+        let lag = self.lag().upper_bound(Instant::now());
         let is_used = self.is_used.load(Ordering::Relaxed) && lag.is_some_and(|lag| lag <= self.max_lag);
         ReplicaStatus { is_used, lag }
     }
 
-    fn lag(&self) -> std::sync::MutexGuard<'_, Lag> {
+    fn lag(&self) -> std::sync::MutexGuard<'_, LagTracker> {
         self.lag.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,13 +164,13 @@ impl Replica {
             if self.lag().epoch != position.epoch {
                 self.rankings.acknowledged.forget_all();
             }
-            self.lag().note_primary(position.epoch, position.wal, asked_at);
+            self.lag().record_primary(position.epoch, position.wal, asked_at);
         }
         let epoch = self.lag().epoch.clone();
         let answer = timeout(COMPARE_TIMEOUT, self.store.replayed(&epoch)).await;
         let follows = !matches!(answer, Ok(Ok(None)));
         let replayed = answer.ok().and_then(|replayed| replayed.ok().flatten());
-        if !self.lag().note_replayed(replayed) {
+        if !self.lag().record_replayed(replayed) {
             self.rankings.acknowledged.forget_all();
         }
         // A slow replica stays in use until it lags too much. An unreachable one is dropped at
@@ -179,7 +179,7 @@ impl Replica {
         let was_used = self.is_used.load(Ordering::Relaxed);
         // Avoids switching back and forth near the limit: each switch loads rank indexes.
         let limit = if was_used { self.max_lag } else { self.max_lag / 2 };
-        let lag = self.lag().at(Instant::now());
+        let lag = self.lag().upper_bound(Instant::now());
         let is_used = is_reachable && lag.is_some_and(|lag| lag <= limit);
         if is_used == was_used {
             return;
@@ -204,7 +204,7 @@ impl Replica {
         let mut pause = WRITTEN_PAUSE;
         let wait = async {
             for BoardBatches { board_id, batches } in written {
-                while !covers(&known.of(*board_id), batches) {
+                while !covers(&known.batches(*board_id), batches) {
                     let Ok(reached) = self.rankings.reader.batches(*board_id).await else { return false };
                     if covers(&reached, batches) {
                         // From now on, cached top lists contain these batches, too.
@@ -228,7 +228,7 @@ impl Replica {
 /// The positions of the primary are kept with their times. Once the replica has replayed a
 /// position, it contains everything that was acknowledged before that position's time.
 #[derive(Debug, Default)]
-struct Lag {
+struct LagTracker {
     epoch: String,
     /// Positions of the primary that the replica has not replayed yet, and their times.
     positions: VecDeque<(i64, Instant)>,
@@ -237,9 +237,9 @@ struct Lag {
     complete_until: Option<(i64, Instant)>,
 }
 
-impl Lag {
+impl LagTracker {
     /// Records a position of the primary at `at`.
-    fn note_primary(&mut self, epoch: String, wal: i64, at: Instant) {
+    fn record_primary(&mut self, epoch: String, wal: i64, at: Instant) {
         if self.epoch != epoch {
             // Positions of different histories cannot be compared.
             *self = Self { epoch, ..Self::default() };
@@ -254,7 +254,7 @@ impl Lag {
 
     /// Records the position of the replica; `None` if it is out of reach or does not follow the
     /// primary. Returns false if it has gone back, as it may after a crash.
-    fn note_replayed(&mut self, replayed: Option<i64>) -> bool {
+    fn record_replayed(&mut self, replayed: Option<i64>) -> bool {
         let Some(replayed) = replayed else { return true };
         let went_back = self.complete_until.take_if(|(wal, _)| replayed < *wal).is_some();
         while let Some(reached) = self.positions.pop_front_if(|(wal, _)| *wal <= replayed) {
@@ -264,7 +264,7 @@ impl Lag {
     }
 
     /// Returns an upper bound of the lag.
-    fn at(&self, now: Instant) -> Option<Duration> {
+    fn upper_bound(&self, now: Instant) -> Option<Duration> {
         self.complete_until.map(|(_, until)| now.saturating_duration_since(until))
     }
 }
@@ -278,37 +278,37 @@ mod tests {
     #[test]
     fn a_replica_lags_by_the_age_of_the_last_position_it_has_replayed() {
         let begin = Instant::now();
-        let mut lag = Lag::default();
-        assert_eq!(lag.at(begin), None);
-        lag.note_primary("a".to_owned(), 100, begin);
-        lag.note_replayed(Some(99));
-        assert_eq!(lag.at(begin + SECOND), None);
-        lag.note_primary("a".to_owned(), 200, begin + SECOND);
-        lag.note_replayed(Some(150));
-        assert_eq!(lag.at(begin + 2 * SECOND), Some(2 * SECOND));
-        lag.note_primary("a".to_owned(), 200, begin + 3 * SECOND);
-        lag.note_replayed(Some(200));
-        assert_eq!(lag.at(begin + 3 * SECOND), Some(Duration::ZERO));
+        let mut lag = LagTracker::default();
+        assert_eq!(lag.upper_bound(begin), None);
+        lag.record_primary("a".to_owned(), 100, begin);
+        lag.record_replayed(Some(99));
+        assert_eq!(lag.upper_bound(begin + SECOND), None);
+        lag.record_primary("a".to_owned(), 200, begin + SECOND);
+        lag.record_replayed(Some(150));
+        assert_eq!(lag.upper_bound(begin + 2 * SECOND), Some(2 * SECOND));
+        lag.record_primary("a".to_owned(), 200, begin + 3 * SECOND);
+        lag.record_replayed(Some(200));
+        assert_eq!(lag.upper_bound(begin + 3 * SECOND), Some(Duration::ZERO));
         // Restarted with an earlier state.
-        assert!(!lag.note_replayed(Some(180)));
-        assert_eq!(lag.at(begin + 3 * SECOND), None);
-        lag.note_primary("a".to_owned(), 200, begin + 3 * SECOND);
-        assert!(lag.note_replayed(Some(200)));
+        assert!(!lag.record_replayed(Some(180)));
+        assert_eq!(lag.upper_bound(begin + 3 * SECOND), None);
+        lag.record_primary("a".to_owned(), 200, begin + 3 * SECOND);
+        assert!(lag.record_replayed(Some(200)));
         // Out of reach, and idle.
-        lag.note_replayed(None);
-        assert_eq!(lag.at(begin + 4 * SECOND), Some(SECOND));
-        lag.note_primary("a".to_owned(), 200, begin + 5 * SECOND);
-        lag.note_replayed(Some(200));
-        assert_eq!(lag.at(begin + 5 * SECOND), Some(Duration::ZERO));
+        lag.record_replayed(None);
+        assert_eq!(lag.upper_bound(begin + 4 * SECOND), Some(SECOND));
+        lag.record_primary("a".to_owned(), 200, begin + 5 * SECOND);
+        lag.record_replayed(Some(200));
+        assert_eq!(lag.upper_bound(begin + 5 * SECOND), Some(Duration::ZERO));
     }
 
     #[test]
     fn positions_of_another_epoch_do_not_count() {
         let begin = Instant::now();
-        let mut lag = Lag::default();
-        lag.note_primary("a".to_owned(), 100, begin);
-        lag.note_replayed(Some(100));
-        lag.note_primary("b".to_owned(), 90, begin + SECOND);
-        assert_eq!(lag.at(begin + SECOND), None);
+        let mut lag = LagTracker::default();
+        lag.record_primary("a".to_owned(), 100, begin);
+        lag.record_replayed(Some(100));
+        lag.record_primary("b".to_owned(), 90, begin + SECOND);
+        assert_eq!(lag.upper_bound(begin + SECOND), None);
     }
 }

@@ -36,7 +36,7 @@ const MAX_LAG: i64 = 2_000;
 
 /// State that all readers of event streams share.
 #[derive(Debug)]
-pub(crate) struct Transactions {
+pub(crate) struct LedgerStreams {
     reader: Reader,
     /// Last batches of boards whose readers wait.
     batches: SingleFlightCache<i32, Vec<i64>>,
@@ -45,25 +45,25 @@ pub(crate) struct Transactions {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum LedgerStart {
     /// At the oldest row of the ledger.
     Oldest,
     /// At the present: after all rows that are committed or being written.
     Now,
     /// After the rows that an earlier reader has read.
-    After(Cursor),
+    After(LedgerCursor),
 }
 
 /// A place in the ledger of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cursor {
+pub(crate) struct LedgerCursor {
     epoch: String,
     board_id: i32,
     /// For each lane, the last id that was read, or a later id up to which it has no other rows.
     ids: Vec<i64>,
 }
 
-impl Cursor {
+impl LedgerCursor {
     /// Encodes the cursor as text that is opaque to callers.
     pub(crate) fn text(&self) -> String {
         let ids: Vec<String> = self.ids.iter().map(i64::to_string).collect();
@@ -83,17 +83,17 @@ impl Cursor {
     }
 }
 
-impl Start {
+impl LedgerStart {
     pub(crate) fn parse(after: Option<&str>, board_id: i32) -> Result<Self> {
         match after {
             None => Ok(Self::Oldest),
             Some("now") => Ok(Self::Now),
-            Some(text) => Cursor::parse(text, board_id).map(Self::After),
+            Some(text) => LedgerCursor::parse(text, board_id).map(Self::After),
         }
     }
 }
 
-impl Transactions {
+impl LedgerStreams {
     /// Prepares reading. `timeout` limits the wait for another reader's check of a board.
     pub(crate) fn new(reader: Reader, timeout: Duration) -> Self {
         let batches = SingleFlightCache::new(timeout, LOOK_EVERY);
@@ -104,7 +104,7 @@ impl Transactions {
 /// A reader of a board's event stream.
 #[derive(Debug)]
 pub(crate) struct LedgerReader {
-    shared: Arc<Transactions>,
+    streams: Arc<LedgerStreams>,
     board_id: i32,
     /// Unknown until the first page of a stream from the oldest row.
     epoch: Option<String>,
@@ -117,35 +117,35 @@ pub(crate) struct LedgerReader {
 
 impl LedgerReader {
     /// Begins to read at `start`. [`Error::Conflict`] for a combined board, which has no ledger.
-    pub(crate) async fn begin(shared: &Arc<Transactions>, board: &Board, start: Start) -> Result<Self> {
+    pub(crate) async fn begin(streams: &Arc<LedgerStreams>, board: &Board, start: LedgerStart) -> Result<Self> {
         if board.mode == Mode::Combined {
             let message = format!("board {} is computed from other boards: read their transactions", board.slug);
             return Err(Error::conflict(Code::BoardCombined, message));
         }
         let lanes = usize::try_from(board.lanes).unwrap_or_default();
-        let has_begun = matches!(start, Start::After(_));
+        let has_begun = matches!(start, LedgerStart::After(_));
         let (epoch, ids) = match start {
-            Start::Oldest => (None, vec![0; lanes]),
-            Start::Now => {
-                let settled = shared.reader.settle_lanes(board.id, true).await?;
+            LedgerStart::Oldest => (None, vec![0; lanes]),
+            LedgerStart::Now => {
+                let settled = streams.reader.settle_lanes(board.id, true).await?;
                 (Some(settled.epoch), vec![settled.ledger_end; settled.lanes.len()])
             }
-            Start::After(cursor) => (Some(cursor.epoch), cursor.ids),
+            LedgerStart::After(cursor) => (Some(cursor.epoch), cursor.ids),
         };
-        Ok(Self { shared: Arc::clone(shared), board_id: board.id, epoch, has_begun, ids, batches: Vec::new() })
+        Ok(Self { streams: Arc::clone(streams), board_id: board.id, epoch, has_begun, ids, batches: Vec::new() })
     }
 
     /// Returns the cursor after the rows that were read.
-    pub(crate) fn cursor(&self) -> Cursor {
-        Cursor { epoch: self.epoch.clone().unwrap_or_default(), board_id: self.board_id, ids: self.ids.clone() }
+    pub(crate) fn cursor(&self) -> LedgerCursor {
+        LedgerCursor { epoch: self.epoch.clone().unwrap_or_default(), board_id: self.board_id, ids: self.ids.clone() }
     }
 
     /// Returns the next rows, at most `limit`; empty at the end of the ledger.
     ///
     /// [`Error::Conflict`] if the cursor is from another epoch.
-    pub(crate) async fn read(&mut self, limit: u16) -> Result<Vec<Transaction>> {
-        let reader = &self.shared.reader;
-        let lag = self.shared.ledger_end.load(Ordering::Relaxed) - self.ids.iter().copied().min().unwrap_or_default();
+    pub(crate) async fn read_page(&mut self, limit: u16) -> Result<Vec<Transaction>> {
+        let reader = &self.streams.reader;
+        let lag = self.streams.ledger_end.load(Ordering::Relaxed) - self.ids.iter().copied().min().unwrap_or_default();
         // Settles lanes before reading the page, which then contains all settled rows.
         let settled = if lag > MAX_LAG { Some(reader.settle_lanes(self.board_id, false).await?) } else { None };
         let page = reader.transactions_after(self.board_id, &self.ids, limit.into()).await?;
@@ -175,7 +175,7 @@ impl LedgerReader {
                 raise(lane, reached);
             }
         }
-        self.shared.ledger_end.store(page.ledger_end, Ordering::Relaxed);
+        self.streams.ledger_end.store(page.ledger_end, Ordering::Relaxed);
         (self.epoch, self.has_begun) = (Some(page.epoch), true);
         self.batches = page.batches;
         Ok(page.rows)
@@ -191,7 +191,7 @@ impl LedgerReader {
     ) -> Result<Vec<Transaction>> {
         let deadline = Instant::now() + wait;
         loop {
-            let rows = self.read(limit).await?;
+            let rows = self.read_page(limit).await?;
             if !rows.is_empty() || wait.is_zero() {
                 return Ok(rows);
             }
@@ -207,7 +207,7 @@ impl LedgerReader {
 
     /// Waits until a lane has a newer batch than at the last page.
     async fn changed(&self) -> Result<()> {
-        let Transactions { reader, batches, .. } = &*self.shared;
+        let LedgerStreams { reader, batches, .. } = &*self.streams;
         loop {
             if batches.read(self.board_id, || reader.batches(self.board_id)).await? != self.batches {
                 return Ok(());
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn a_cursor_is_text_that_belongs_to_a_board() {
-        let cursor = Cursor { epoch: "0123456789ab".to_owned(), board_id: 7, ids: vec![0, 12, i64::MAX] };
+        let cursor = LedgerCursor { epoch: "0123456789ab".to_owned(), board_id: 7, ids: vec![0, 12, i64::MAX] };
         let text = cursor.text();
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{text}");
-        assert_eq!(Cursor::parse(&text, 7).ok(), Some(cursor));
+        assert_eq!(LedgerCursor::parse(&text, 7).ok(), Some(cursor));
         let encoded = |plain: &str| URL_SAFE_NO_PAD.encode(plain);
         for (wrong, id) in [
             (text, 8),
@@ -238,7 +238,7 @@ mod tests {
             (String::new(), 7),
             ("%".to_owned(), 7),
         ] {
-            let refused = Cursor::parse(&wrong, id).map_err(|error| error.to_string());
+            let refused = LedgerCursor::parse(&wrong, id).map_err(|error| error.to_string());
             assert!(refused.is_err_and(|text| text.starts_with("after: ")), "{wrong}");
         }
     }

@@ -31,9 +31,9 @@ use crate::{
     background::Background,
     ranking::{
         batcher::{Batcher, Work},
-        index::key::RankKey,
-        indexes::board::{BoardIndexes, JointResult, Loaded, RoundResult, Slot},
-        users::Users,
+        index_registry::board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
+        rank_index::key::RankKey,
+        user_lookup::UserLookup,
     },
     store::{
         BucketWriter, IndexReader,
@@ -62,11 +62,11 @@ const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(crate) struct Indexes {
+pub(crate) struct IndexRegistry {
     index_reader: IndexReader,
     /// The primary, because a replica cannot apply batches.
     primary: BucketWriter,
-    users: Users,
+    users: UserLookup,
     /// Bytes that indexes and directory may take.
     memory: u64,
     /// Maximum wait for a permit for SQL, or until batches are applied.
@@ -102,17 +102,17 @@ impl Work<(), Result<()>> for ApplyWork {
 
 /// Source of the answer to a read of an open period.
 #[derive(Debug)]
-pub(crate) enum Access {
+pub(crate) enum ReadPath {
     Index(IndexView),
     /// SQL. Hold the permit, if there is one, until the statement has ended.
     Sql(Option<OwnedSemaphorePermit>),
 }
 
 /// A ranking to read: the slug of its board, its period, and the ranking itself.
-pub(super) type Wanted<'a> = (&'a str, &'a ResolvedPeriod, RankingRef);
+pub(super) type IndexRequest<'a> = (&'a str, &'a ResolvedPeriod, RankingRef);
 
 /// State of the index of a ranking, before a round.
-enum Kept {
+enum IndexState {
     Ready(Arc<BoardIndexes>),
     /// It is being loaded, or indexes are paused.
     Loading(Arc<BoardIndexes>),
@@ -123,13 +123,13 @@ enum Kept {
 /// A ranking in memory, after a round that began after the request.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexView {
-    indexes: Arc<Indexes>,
+    indexes: Arc<IndexRegistry>,
     board: Arc<BoardIndexes>,
     ranking_id: i64,
     round: Arc<RoundResult>,
 }
 
-impl Indexes {
+impl IndexRegistry {
     /// Creates an empty set. `memory` is the bound in bytes on indexes and directory; 0 turns them
     /// off.
     pub(crate) fn new(
@@ -144,7 +144,7 @@ impl Indexes {
         let thread = (memory > 0).then(thread).flatten();
         let runtime = thread.as_ref().map_or_else(Handle::current, |thread| thread.handle().clone());
         Arc::new_cyclic(|itself| Self {
-            users: Users::new(index_reader.clone(), bytes, runtime.clone(), tasks.clone()),
+            users: UserLookup::new(index_reader.clone(), bytes, runtime.clone(), tasks.clone()),
             index_reader,
             primary,
             memory,
@@ -182,7 +182,7 @@ impl Indexes {
             let mut answers = Vec::new();
             for board in boards {
                 let is_behind = board.rankings().values().any(|slot| {
-                    matches!(slot, Slot::Ready(loaded)
+                    matches!(slot, IndexSlot::Ready(loaded)
                         if self.since(&loaded.round_at) >= CHECK_INTERVAL && self.since(&loaded.read_at) < KEEP_CURRENT_FOR)
                 });
                 if is_behind {
@@ -201,7 +201,7 @@ impl Indexes {
         for board in self.boards().values() {
             board
                 .rankings_mut()
-                .retain(|_, slot| !matches!(slot, Slot::Refused { until, .. } if *until <= Instant::now()));
+                .retain(|_, slot| !matches!(slot, IndexSlot::Refused { until, .. } if *until <= Instant::now()));
         }
         // A board of which there is no other reference is not in use, and stays so during the lock.
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
@@ -216,17 +216,17 @@ impl Indexes {
     /// Returns [`Error::Replaced`] if the period has another ranking, and [`Code::IndexUnavailable`]
     /// for a ranking without bucket rows whose index is not ready within the time limit of a wait for
     /// a connection.
-    pub(crate) async fn access(
+    pub(crate) async fn read_path(
         self: &Arc<Self>,
         slug: &str,
         resolved: &ResolvedPeriod,
         ranking: RankingRef,
         is_shared: bool,
-    ) -> Result<Access> {
+    ) -> Result<ReadPath> {
         // While the index loads, SQL answers, unless the index is ready first.
-        let board = match self.kept(slug, resolved, ranking) {
-            Kept::Ready(board) => board,
-            Kept::Loading(board) => {
+        let board = match self.index_state(slug, resolved, ranking) {
+            IndexState::Ready(board) => board,
+            IndexState::Loading(board) => {
                 // Under load, the index may be ready before all batches are applied.
                 let sql = self.applied_sql(&board, resolved, ranking, is_shared);
                 tokio::pin!(sql);
@@ -234,17 +234,17 @@ impl Indexes {
                     if let Ok(sql) = timeout(LOAD_CHECK_INTERVAL, &mut sql).await {
                         return sql;
                     }
-                    match self.kept(slug, resolved, ranking) {
-                        Kept::Ready(board) => break board,
-                        Kept::Refused if !ranking.has_bucket_rows => {
+                    match self.index_state(slug, resolved, ranking) {
+                        IndexState::Ready(board) => break board,
+                        IndexState::Refused if !ranking.has_bucket_rows => {
                             return Err(self.no_index(resolved, ranking).await);
                         }
-                        Kept::Loading(_) | Kept::Refused => {}
+                        IndexState::Loading(_) | IndexState::Refused => {}
                     }
                 }
             }
-            Kept::Refused if ranking.has_bucket_rows => return Ok(Access::Sql(None)),
-            Kept::Refused => return Err(self.no_index(resolved, ranking).await),
+            IndexState::Refused if ranking.has_bucket_rows => return Ok(ReadPath::Sql(None)),
+            IndexState::Refused => return Err(self.no_index(resolved, ranking).await),
         };
         // Request a round, which brings the index to the current state of the database.
         let mut answer = self.request_round(&board);
@@ -266,19 +266,19 @@ impl Indexes {
             // SQL reads may still get a connection when the round got none.
             _ => return self.limited_sql(&board, is_shared).await,
         };
-        self.view(board, resolved, ranking, end).map(Access::Index).ok_or(Error::Replaced)
+        self.view(board, resolved, ranking, end).map(ReadPath::Index).ok_or(Error::Replaced)
     }
 
     /// Returns the indexes of rankings of several boards after one round of all these boards.
     ///
     /// `None` for a ranking without an index and for one that was replaced, and for all if the round
-    /// failed or took too long. [`Self::access`] then chooses the source.
-    pub(super) async fn access_all(self: &Arc<Self>, wanted: &[Option<Wanted<'_>>]) -> Vec<Option<IndexView>> {
+    /// failed or took too long. [`Self::read_path`] then chooses the source.
+    pub(super) async fn index_views(self: &Arc<Self>, wanted: &[Option<IndexRequest<'_>>]) -> Vec<Option<IndexView>> {
         let ready = wanted.iter().map(|wanted| {
             let (slug, resolved, ranking) = (*wanted)?;
-            match self.kept(slug, resolved, ranking) {
-                Kept::Ready(board) => Some((board, resolved, ranking)),
-                Kept::Loading(_) | Kept::Refused => None,
+            match self.index_state(slug, resolved, ranking) {
+                IndexState::Ready(board) => Some((board, resolved, ranking)),
+                IndexState::Loading(_) | IndexState::Refused => None,
             }
         });
         let ready: Vec<_> = ready.collect();
@@ -299,27 +299,27 @@ impl Indexes {
     }
 
     /// Returns the state of the index of `ranking`. Starts to load it if necessary.
-    fn kept(&self, slug: &str, resolved: &ResolvedPeriod, ranking: RankingRef) -> Kept {
+    fn index_state(&self, slug: &str, resolved: &ResolvedPeriod, ranking: RankingRef) -> IndexState {
         if self.memory == 0 {
-            return Kept::Refused;
+            return IndexState::Refused;
         }
         let board = self.board(ranking.board);
         if self.is_paused() {
-            return if ranking.has_bucket_rows { Kept::Loading(board) } else { Kept::Refused };
+            return if ranking.has_bucket_rows { IndexState::Loading(board) } else { IndexState::Refused };
         }
         let is_loading = match board.rankings().get(&ranking.ranking_id) {
-            Some(Slot::Ready(loaded)) => {
+            Some(IndexSlot::Ready(loaded)) => {
                 loaded.read_at.store(self.millis(), Ordering::Relaxed);
                 None
             }
-            Some(Slot::Loading) => Some(true),
-            Some(Slot::Refused { until, .. }) if Instant::now() < *until => return Kept::Refused,
+            Some(IndexSlot::Loading) => Some(true),
+            Some(IndexSlot::Refused { until, .. }) if Instant::now() < *until => return IndexState::Refused,
             _ => Some(false),
         };
         if is_loading == Some(false) {
             self.start_load(&board, ranking, format!("{slug}/{}", resolved.period.full_name()).into());
         }
-        if is_loading.is_none() { Kept::Ready(board) } else { Kept::Loading(board) }
+        if is_loading.is_none() { IndexState::Ready(board) } else { IndexState::Loading(board) }
     }
 
     /// Returns the index of `ranking` after the round `end`, if `resolved` still holds.
@@ -341,19 +341,19 @@ impl Indexes {
     /// Returns access to SQL, with a permit unless the read is shared.
     ///
     /// The wait for a permit has the same limit as the wait for a connection.
-    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
+    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<ReadPath> {
         if is_shared {
-            return Ok(Access::Sql(None));
+            return Ok(ReadPath::Sql(None));
         }
         let permit = timeout(self.pool_wait, Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
-            Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
+            Ok(Ok(permit)) => Ok(ReadPath::Sql(Some(permit))),
             _ => Err(Error::overload("the rank index is not available, and too many SQL reads are waiting")),
         }
     }
 
     /// Returns access to SQL with a permit. Do not wait for another permit while holding it.
-    pub(super) async fn permit(&self, board_id: i32) -> Result<Access> {
+    pub(super) async fn sql_permit(&self, board_id: i32) -> Result<ReadPath> {
         self.limited_sql(&self.board(board_id), false).await
     }
 
@@ -365,7 +365,7 @@ impl Indexes {
         resolved: &ResolvedPeriod,
         ranking: RankingRef,
         is_shared: bool,
-    ) -> Result<Access> {
+    ) -> Result<ReadPath> {
         if !ranking.has_bucket_rows {
             tokio::time::sleep(self.pool_wait).await;
             return Err(self.no_index(resolved, ranking).await);
@@ -422,7 +422,7 @@ impl Indexes {
     pub(crate) fn pause(&self) {
         self.is_paused.store(true, Ordering::Relaxed);
         for board in self.boards().values() {
-            board.rankings_mut().retain(|_, slot| matches!(slot, Slot::Loading));
+            board.rankings_mut().retain(|_, slot| matches!(slot, IndexSlot::Loading));
         }
         self.users.clear();
     }
@@ -452,7 +452,7 @@ impl Indexes {
     }
 }
 
-impl Drop for Indexes {
+impl Drop for IndexRegistry {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.shutdown_background();
@@ -463,10 +463,10 @@ impl Drop for Indexes {
 impl IndexView {
     /// Reads from the index. `read` also gets the profile revision of the directory.
     /// [`Error::Replaced`] if the index was dropped after the round.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Result<T> {
+    pub(crate) fn read_index<T>(&self, read: impl FnOnce(&LoadedIndex, i64) -> T) -> Result<T> {
         let revision = self.indexes.users.revision(&self.round.epoch);
         match self.board.rankings().get(&self.ranking_id) {
-            Some(Slot::Ready(loaded)) if loaded.version.epoch == self.round.epoch => Ok(read(loaded, revision)),
+            Some(IndexSlot::Ready(loaded)) if loaded.version.epoch == self.round.epoch => Ok(read(loaded, revision)),
             _ => Err(Error::Replaced),
         }
     }
@@ -499,11 +499,11 @@ mod tests {
     async fn boards_without_indexes_or_users_are_dropped() -> Result<()> {
         let instance = Instance::connect(&Settings::without_server()).await?;
         let indexes = &instance.rankings.indexes;
-        let refused = |until| Slot::Refused { name: "b/week".into(), until, bytes: None };
+        let refused = |until| IndexSlot::Refused { name: "b/week".into(), until, bytes: None };
         let now = Instant::now();
         for (board, slot) in [
             (1, None),
-            (2, Some(Slot::Loading)),
+            (2, Some(IndexSlot::Loading)),
             (3, Some(refused(now))),
             (4, Some(refused(now + Duration::from_mins(1)))),
         ] {

@@ -14,11 +14,11 @@ use crate::{
     Code, Error, Result,
     model::board::PeriodKind,
     ranking::{
-        index::{RankIndex, key::RankKey},
-        indexes::{
-            Indexes,
-            board::{BoardIndexes, Loaded, Slot},
+        index_registry::{
+            IndexRegistry,
+            board::{BoardIndexes, IndexSlot, LoadedIndex},
         },
+        rank_index::{RankIndex, key::RankKey},
     },
     store::{
         index::{LoadSnapshot, NamedRanking},
@@ -52,7 +52,7 @@ const PROFILES_AT_ONCE: usize = 1_000;
 /// Percentage of missing profiles up to which no bulk copy is made. Reads fetch them later.
 const FEW_MISSING_PERCENT: usize = 10;
 
-impl Indexes {
+impl IndexRegistry {
     /// Starts to load the current rankings of a board.
     pub(crate) async fn load_board(&self, slug: &str, board_id: i32) -> Result<()> {
         if self.memory == 0 || self.is_paused() {
@@ -86,16 +86,16 @@ impl Indexes {
     }
 
     pub(crate) fn is_loading(&self) -> bool {
-        self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, Slot::Loading)))
+        self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, IndexSlot::Loading)))
     }
 
     pub(super) fn start_load(&self, board: &Arc<BoardIndexes>, ranking: RankingRef, name: Arc<str>) {
         {
             let mut rankings = board.rankings_mut();
             match rankings.get(&ranking.ranking_id) {
-                Some(Slot::Loading | Slot::Ready(_)) => return,
-                Some(Slot::Refused { until, .. }) if Instant::now() < *until => return,
-                _ => rankings.insert(ranking.ranking_id, Slot::Loading),
+                Some(IndexSlot::Loading | IndexSlot::Ready(_)) => return,
+                Some(IndexSlot::Refused { until, .. }) if Instant::now() < *until => return,
+                _ => rankings.insert(ranking.ranking_id, IndexSlot::Loading),
             };
         }
         let Some(indexes) = self.itself.upgrade() else { return };
@@ -118,15 +118,15 @@ impl Indexes {
 }
 
 /// Returns length and slug of a rolling window in memory.
-fn window_of(slot: &Slot) -> Option<(String, String)> {
-    let Slot::Ready(loaded) = slot else { return None };
+fn window_of(slot: &IndexSlot) -> Option<(String, String)> {
+    let IndexSlot::Ready(loaded) = slot else { return None };
     let (slug, label) = loaded.name.split_once("/rolling:")?;
     Some((label.split('-').next()?.to_owned(), slug.to_owned()))
 }
 
 /// The permit to load an index, and the memory reserved for it.
 struct LoadPermit {
-    indexes: Arc<Indexes>,
+    indexes: Arc<IndexRegistry>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -142,10 +142,10 @@ impl Drop for LoadPermit {
 /// Returns `Ok((Err(bytes), _))` if there is not enough memory for it. Keep the permit until the
 /// index is published.
 async fn load(
-    indexes: &Arc<Indexes>,
+    indexes: &Arc<IndexRegistry>,
     ranking: RankingRef,
     name: &Arc<str>,
-) -> Result<(std::result::Result<Loaded, u64>, LoadPermit)> {
+) -> Result<(std::result::Result<LoadedIndex, u64>, LoadPermit)> {
     let began_at = Instant::now();
     loop {
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
@@ -171,18 +171,18 @@ async fn load(
 }
 
 async fn from_snapshot(
-    indexes: &Indexes,
+    indexes: &IndexRegistry,
     ranking: RankingRef,
     name: &Arc<str>,
     (mut snapshot, version, players): (LoadSnapshot, Version, u64),
-) -> Result<std::result::Result<Loaded, u64>> {
+) -> Result<std::result::Result<LoadedIndex, u64>> {
     if let Err(bytes) = indexes.reserve(players).await {
         return Ok(Err(bytes));
     }
     indexes.users.start_epoch(&version.epoch, snapshot.revision);
     let index = read_keys(&mut snapshot, players).await?;
     read_profiles(indexes, snapshot, &index).await?;
-    let mut loaded = Loaded::new(Arc::clone(name), version, index, indexes.millis());
+    let mut loaded = LoadedIndex::new(Arc::clone(name), version, index, indexes.millis());
     catch_up(indexes, ranking, &mut loaded).await?;
     Ok(Ok(loaded))
 }
@@ -202,7 +202,7 @@ async fn read_keys(snapshot: &mut LoadSnapshot, players: u64) -> Result<RankInde
 }
 
 /// Fills the directory with the players' profiles, unless it contains most of them.
-async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIndex) -> Result<()> {
+async fn read_profiles(indexes: &IndexRegistry, snapshot: LoadSnapshot, index: &RankIndex) -> Result<()> {
     let users = &indexes.users;
     let missing = index.len() - users.count(index.range(1).map(|key| key.user_id)).await;
     if missing * 100 <= index.len() * FEW_MISSING_PERCENT {
@@ -221,14 +221,14 @@ async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIn
 }
 
 /// Applies the changes since the snapshot until few remain for the first round.
-async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -> Result<()> {
+async fn catch_up(indexes: &IndexRegistry, ranking: RankingRef, loaded: &mut LoadedIndex) -> Result<()> {
     // A connection belongs to the runtime that opens it, and rounds use it later.
     let connecting = indexes.index_reader.round_connection();
     let mut connection = TokioContext::new(connecting, indexes.runtime.clone()).await?;
     for _ in 0..MAX_ROUNDS {
         let batches = loaded.version.batches.clone();
         let round =
-            connection.read(ranking.board, &[ranking.ranking_id], &batches, None, None, CATCH_UP_LIMITS).await?;
+            connection.read_round(ranking.board, &[ranking.ranking_id], &batches, None, None, CATCH_UP_LIMITS).await?;
         let state = round.state.as_ref();
         let current = state.filter(|state| !state.rankings.is_empty());
         let Some((changes, batches)) = current.and_then(|state| Some((state.changes.as_ref()?, &state.batches))) else {

@@ -11,10 +11,10 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     Code, Error, Result,
     ranking::{
-        batcher::{Answer, Work},
-        indexes::{
-            Indexes,
-            board::{BoardIndexes, JointResult, LastRound, RoundResult, Slot},
+        batcher::{PendingAnswer, Work},
+        index_registry::{
+            IndexRegistry,
+            board::{BoardIndexes, IndexSlot, JointResult, LastRound, RoundResult},
         },
     },
     store::{
@@ -28,27 +28,27 @@ use crate::{
 const LIMITS: (i32, i64) = (20_000, 500_000);
 
 /// Maximum wait of a round of several boards for the rounds of these boards in progress.
-const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
+const ROUND_LOCKS_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// The same limits, for each board in a round of several boards. A board that lags further is read
 /// alone, so that the others do not wait for it.
 const JOINT_LIMITS: (i32, i64) = (1_000, 3_000);
 
-impl Indexes {
+impl IndexRegistry {
     /// Requests a round that begins after this call.
-    pub(super) fn request_round(&self, board: &Arc<BoardIndexes>) -> Answer<Result<Arc<RoundResult>>> {
+    pub(super) fn request_round(&self, board: &Arc<BoardIndexes>) -> PendingAnswer<Result<Arc<RoundResult>>> {
         board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board) })
     }
 
     /// Requests a round of all these boards that begins after this call.
-    pub(super) fn request_joint_round(&self, boards: Vec<Arc<BoardIndexes>>) -> Answer<Result<JointResult>> {
+    pub(super) fn request_joint_round(&self, boards: Vec<Arc<BoardIndexes>>) -> PendingAnswer<Result<JointResult>> {
         self.joint_rounds.ask(boards, || JointRounds { indexes: self.itself.upgrade() })
     }
 }
 
 /// The task that runs rounds of a board.
 struct Rounds {
-    indexes: Option<Arc<Indexes>>,
+    indexes: Option<Arc<IndexRegistry>>,
     board: Arc<BoardIndexes>,
 }
 
@@ -57,19 +57,19 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let Some(indexes) = self.indexes.clone() else {
             return Err(Error::Stopping);
         };
-        // The turn first: a round that waits for it must not keep a connection from others.
-        let _turn = self.board.turn.lock().await;
+        // The lock first: a round that waits for it must not keep a connection from others.
+        let _guard = self.board.round_lock.lock().await;
         let mut connection = indexes.index_reader.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have
         // advanced it.
-        let Known { asked, version: known } = Known::of(&self.board);
+        let RoundParameters { asked, version: known } = RoundParameters::from_board(&self.board);
         if asked.is_empty() {
             return Ok(Arc::new(RoundResult::empty()));
         }
         let last = self.board.take_last(&asked, &known);
         let revision_asked = indexes.users.revision(&known.epoch);
         let (id, snapshots) = (self.board.board, last.as_ref().map(|last| &*last.snapshots));
-        let round = connection.read(id, &asked, &known.batches, Some(revision_asked), snapshots, LIMITS).await?;
+        let round = connection.read_round(id, &asked, &known.batches, Some(revision_asked), snapshots, LIMITS).await?;
         drop(connection);
         let Round { epoch, read_at, snapshots, state } = round;
         let (batches, rankings) = match (state, last) {
@@ -96,7 +96,7 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
 /// Applies the state of a board that a round has read. `known`: the version that all its indexes
 /// had reached. `asked_revision`: the profile revision from which the round listed changes.
 fn apply(
-    indexes: &Indexes,
+    indexes: &IndexRegistry,
     board: &BoardIndexes,
     asked: &[i64],
     known: &Version,
@@ -112,7 +112,7 @@ fn apply(
 
 /// The task that runs rounds of several boards, each in one statement.
 struct JointRounds {
-    indexes: Option<Arc<Indexes>>,
+    indexes: Option<Arc<IndexRegistry>>,
 }
 
 impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
@@ -124,16 +124,16 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
             requests.into_iter().flatten().map(|board| (board.board, board)).collect();
         // Locking in the order of ids prevents deadlocks. Skips a board whose own round is slow, because
         // the requests for the other boards would wait for it.
-        let until = Instant::now() + TURNS_TIMEOUT;
-        let mut turns = Vec::with_capacity(boards.len());
+        let until = Instant::now() + ROUND_LOCKS_TIMEOUT;
+        let mut locked = Vec::with_capacity(boards.len());
         for board in boards.values() {
-            if let Ok(turn) = timeout_at(until, board.turn.lock()).await {
-                turns.push((board, turn));
+            if let Ok(guard) = timeout_at(until, board.round_lock.lock()).await {
+                locked.push((board, guard));
             }
         }
-        let known = turns.iter().map(|(board, _)| (&***board, Known::of(board)));
-        let known: Vec<(&BoardIndexes, Known)> = known.filter(|(_, known)| !known.asked.is_empty()).collect();
-        let Some((first, Known { version: Version { epoch, .. }, .. })) = known.first() else {
+        let known = locked.iter().map(|(board, _)| (&***board, RoundParameters::from_board(board)));
+        let known: Vec<(&BoardIndexes, RoundParameters)> = known.filter(|(_, known)| !known.asked.is_empty()).collect();
+        let Some((first, RoundParameters { version: Version { epoch, .. }, .. })) = known.first() else {
             return Ok(Arc::default());
         };
         let mut connection = indexes.index_reader.round_connection().await?;
@@ -154,7 +154,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
             let profiles = state.profiles.take().filter(|_| reached == epoch);
             indexes.users.apply(reached, asked_revision, state.revision, profiles);
         }
-        for (board, Known { asked, version }) in &known {
+        for (board, RoundParameters { asked, version }) in &known {
             // The indexes of a board may be of another epoch than those of the first. Its own next
             // round drops them.
             let round = rounds.remove(&board.board).filter(|_| version.epoch == *epoch);
@@ -164,27 +164,27 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
                 continue;
             }
             let rankings = board.apply(asked, version, &epoch, state);
-            board.note_round(indexes.millis());
+            board.record_round_end(indexes.millis());
             results.insert(board.board, Arc::new(RoundResult { epoch, read_at, rankings }));
         }
-        drop(turns);
+        drop(locked);
         Ok(Arc::new(results))
     }
 }
 
 /// Parameters of a round, for one board.
-struct Known {
+struct RoundParameters {
     asked: Vec<i64>,
     /// The version that all these indexes have reached, lane by lane.
     version: Version,
 }
 
-impl Known {
-    fn of(board: &BoardIndexes) -> Self {
+impl RoundParameters {
+    fn from_board(board: &BoardIndexes) -> Self {
         let rankings = board.rankings();
         let (mut asked, mut least) = (Vec::new(), None::<Version>);
         for (id, slot) in rankings.iter() {
-            if let Slot::Ready(loaded) = slot {
+            if let IndexSlot::Ready(loaded) = slot {
                 asked.push(*id);
                 // On a cluster, a load may be ahead of other indexes in one lane and behind in another.
                 match &mut least {
@@ -208,7 +208,7 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
-    use crate::ranking::{batcher::Batcher, index::RankIndex, indexes::board::Loaded};
+    use crate::ranking::{batcher::Batcher, index_registry::board::LoadedIndex, rank_index::RankIndex};
 
     #[tokio::test]
     async fn a_round_begins_with_the_lowest_batch_of_each_lane() {
@@ -219,9 +219,9 @@ mod tests {
         );
         for (ranking_id, batches) in [(1, vec![10, 20, 7]), (2, vec![11, 19, 7])] {
             let version = Version { epoch: "e".to_owned(), batches };
-            let loaded = Loaded::new("board all_time".into(), version, RankIndex::builder(0).finish(), 0);
+            let loaded = LoadedIndex::new("board all_time".into(), version, RankIndex::builder(0).finish(), 0);
             board.put(ranking_id, Ok(Ok(loaded)), "board all_time".into());
         }
-        assert_eq!(Known::of(&board).version.batches, [10, 19, 7]);
+        assert_eq!(RoundParameters::from_board(&board).version.batches, [10, 19, 7]);
     }
 }

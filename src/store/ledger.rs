@@ -20,7 +20,7 @@ pub(crate) struct LedgerPage {
 
 /// The end of the ledger, and the lanes of a board without running batches.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledLanes {
     pub(crate) epoch: String,
     /// Highest id in the ledger, of all boards.
     pub(crate) ledger_end: i64,
@@ -74,9 +74,9 @@ impl Reader {
 
     /// Returns the end of the ledger. With `waits` it waits for running batches, and all lanes are
     /// settled.
-    pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<Settled> {
+    pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<SettledLanes> {
         let query = sqlx::query_as!(
-            Settled,
+            SettledLanes,
             r#"SELECT centile.epoch() AS "epoch!", ledger_end AS "ledger_end!", lanes AS "lanes!"
                FROM centile_store.settle_lanes($1, $2)"#,
             board_id,

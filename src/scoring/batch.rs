@@ -6,10 +6,13 @@ use std::collections::HashMap;
 use crate::{
     Code, Error, Result,
     model::{rank::RankChange, score::Event},
-    rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
+    rules::{
+        AcceptedEvent, Decisions, EarlierOutcome, EventDecision, EventSource, MissingPeriods, Pending, Refusal,
+        Violation, decide,
+    },
     store::{
         BucketWriter, ScoreWriter,
-        batch::{Begun, Committed, Outcome},
+        batch::{BatchStart, CommitOutcome, CommittedBatch},
     },
 };
 
@@ -21,19 +24,19 @@ const MAX_ATTEMPTS: usize = 10;
 const MAX_UNAPPLIED_SECONDS: f64 = 30.0;
 
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenBatch {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
     pub(crate) batch: i64,
     /// One answer per event, in their order.
-    pub(crate) answers: Vec<Result<Answer, Refusal>>,
+    pub(crate) answers: Vec<Result<EventOutcome, Refusal>>,
 }
 
 /// Answer to an event that is not refused.
 #[derive(Debug, Clone)]
-pub(crate) enum Answer {
+pub(crate) enum EventOutcome {
     /// The event is in the ledger.
     Accepted {
-        accepted: Accepted,
+        accepted: AcceptedEvent,
         /// Whether this repeats the answer to an earlier event with the same id.
         repeated: bool,
         /// The ranks of the standings after the commit; empty unless requested.
@@ -51,18 +54,18 @@ pub(crate) enum Answer {
 
 /// A lane, with what its writer remembers between batches.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct WriterLane {
     pub(crate) board_id: i32,
     pub(crate) number: i16,
     /// Number of the lane's last batch after this writer's last write.
     last_batch: Option<i64>,
     /// The state of the last batch, as far as the next one may use it.
-    cached: Option<Begun>,
+    cached: Option<BatchStart>,
     /// Whether another instance wrote to the lane between this writer's last two batches.
     is_contended: bool,
 }
 
-impl Lane {
+impl WriterLane {
     /// Returns a lane to which this writer has not written yet.
     pub(crate) fn new(board_id: i32, number: i16) -> Self {
         Self { board_id, number, last_batch: None, cached: None, is_contended: false }
@@ -74,13 +77,13 @@ impl Lane {
     /// unchanged since the first; otherwise the batch starts again under the lane's lock. A writer
     /// that competes with others takes the lock from the start: otherwise small batches would
     /// always overtake a large one.
-    pub(crate) async fn write(
+    pub(crate) async fn write_events(
         &mut self,
         score_writer: &ScoreWriter,
         bucket_writer: &BucketWriter,
         source: EventSource,
         events: &[&Event],
-    ) -> Result<Written> {
+    ) -> Result<WrittenBatch> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
         let mut cached = self.cached.take();
@@ -125,8 +128,10 @@ impl Lane {
                     session.end(false).await?;
                     score_writer.require_periods(self.board_id, self.number).await?;
                     match missing {
-                        Missing::Periods(times) => score_writer.open_periods(self.board_id, &times).await?,
-                        Missing::Segments(segments) => score_writer.open_segments(self.board_id, segments).await?,
+                        MissingPeriods::Periods(times) => score_writer.open_periods(self.board_id, &times).await?,
+                        MissingPeriods::Segments(segments) => {
+                            score_writer.open_segments(self.board_id, segments).await?
+                        }
                     }
                     continue;
                 }
@@ -134,20 +139,20 @@ impl Lane {
             // Write the batch, unless no event leaves a row.
             let committed = if decisions.events.iter().any(writes) {
                 match session.commit_batch(source, &begun, &pending, &decisions).await? {
-                    Outcome::Written(committed) => committed,
-                    Outcome::Stale => {
+                    CommitOutcome::Written(committed) => committed,
+                    CommitOutcome::Stale => {
                         session.end(false).await?;
                         holds_lock = true;
                         continue;
                     }
-                    Outcome::MissingMonth => {
+                    CommitOutcome::MissingMonth => {
                         session.end(false).await?;
                         score_writer.ensure_ledger_months().await?;
                         continue;
                     }
                 }
             } else {
-                Committed { batch: begun.batch(), transaction_ids: Vec::new(), quarantine_ids: Vec::new() }
+                CommittedBatch { batch: begun.batch(), transaction_ids: Vec::new(), quarantine_ids: Vec::new() }
             };
             session.end(true).await?;
             // Remember what the next batch needs.
@@ -161,8 +166,8 @@ impl Lane {
 }
 
 /// Returns whether an event leaves a row in the database.
-fn writes(decided: &Decided) -> bool {
-    matches!(decided, Decided::Accepted { .. } | Decided::Quarantined(_))
+fn writes(decided: &EventDecision) -> bool {
+    matches!(decided, EventDecision::Accepted { .. } | EventDecision::Quarantined(_))
 }
 
 /// Returns the distinct players, and the events with the index of their player.
@@ -181,32 +186,34 @@ fn by_player<'a>(events: &[&'a Event]) -> (Vec<String>, Vec<Pending<'a>>) {
     (users, pending)
 }
 
-fn answers(committed: Committed, decisions: Decisions) -> Result<Written> {
-    let Committed { batch, transaction_ids, quarantine_ids } = committed;
+fn answers(committed: CommittedBatch, decisions: Decisions) -> Result<WrittenBatch> {
+    let CommittedBatch { batch, transaction_ids, quarantine_ids } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
     // The batch is committed. An error must not let the caller send it again without its ids.
-    let mut answers: Vec<Result<Answer, Refusal>> = Vec::with_capacity(decisions.events.len());
+    let mut answers: Vec<Result<EventOutcome, Refusal>> = Vec::with_capacity(decisions.events.len());
     for decided in decisions.events {
         let answer = match decided {
-            Decided::Accepted { at, standings } => {
+            EventDecision::Accepted { at, standings } => {
                 let transaction_id = transactions.next().ok_or_else(Error::outcome_unknown)?;
-                let accepted = Accepted { transaction_id, at, standings };
-                Ok(Answer::Accepted { accepted, repeated: false, ranks: Vec::new() })
+                let accepted = AcceptedEvent { transaction_id, at, standings };
+                Ok(EventOutcome::Accepted { accepted, repeated: false, ranks: Vec::new() })
             }
-            Decided::Quarantined(violation) => {
+            EventDecision::Quarantined(violation) => {
                 let quarantine_id = quarantined.next().ok_or_else(Error::outcome_unknown)?;
-                Ok(Answer::Quarantined { quarantine_id, violation, repeated: false })
+                Ok(EventOutcome::Quarantined { quarantine_id, violation, repeated: false })
             }
-            Decided::Refused(refusal) => Err(refusal),
-            Decided::Known(KnownAnswer::Accepted(accepted)) => {
-                Ok(Answer::Accepted { accepted, repeated: true, ranks: Vec::new() })
+            EventDecision::Refused(refusal) => Err(refusal),
+            EventDecision::AlreadyAnswered(EarlierOutcome::Accepted(accepted)) => {
+                Ok(EventOutcome::Accepted { accepted, repeated: true, ranks: Vec::new() })
             }
-            Decided::Known(KnownAnswer::Quarantined { quarantine_id, violation }) => {
-                Ok(Answer::Quarantined { quarantine_id, violation, repeated: true })
+            EventDecision::AlreadyAnswered(EarlierOutcome::Quarantined { quarantine_id, violation }) => {
+                Ok(EventOutcome::Quarantined { quarantine_id, violation, repeated: true })
             }
-            Decided::Repeats(index) => {
+            EventDecision::Repeats(index) => {
                 let mut answer = answers[index].clone();
-                if let Ok(Answer::Accepted { repeated, .. } | Answer::Quarantined { repeated, .. }) = &mut answer {
+                if let Ok(EventOutcome::Accepted { repeated, .. } | EventOutcome::Quarantined { repeated, .. }) =
+                    &mut answer
+                {
                     *repeated = true;
                 }
                 answer
@@ -214,5 +221,5 @@ fn answers(committed: Committed, decisions: Decisions) -> Result<Written> {
         };
         answers.push(answer);
     }
-    Ok(Written { batch, answers })
+    Ok(WrittenBatch { batch, answers })
 }

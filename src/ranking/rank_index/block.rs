@@ -2,7 +2,7 @@
 
 use std::{iter, mem::size_of, ops::Range};
 
-use crate::ranking::index::key::RankKey;
+use crate::ranking::rank_index::key::RankKey;
 
 /// Keys sorted best first, one array per field. `BlockOrder` holds the length.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl<const BLOCK: usize> Block<BLOCK> {
 
     /// Finds the slots with the same rank key as a slot. Searches outwards, because most runs are
     /// short.
-    pub(super) fn run(&self, len: usize, slot: usize) -> Range<usize> {
+    pub(super) fn equal_run(&self, len: usize, slot: usize) -> Range<usize> {
         let rank_keys = &self.rank_keys[..len];
         let rank_key = rank_keys[slot];
         let (mut below, mut above) = (1, 1);

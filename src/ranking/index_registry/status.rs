@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::ranking::indexes::{Indexes, board::Slot, memory::EXPECTED_BYTES};
+use crate::ranking::index_registry::{IndexRegistry, board::IndexSlot, memory::EXPECTED_BYTES};
 
 /// Status of an index, for `/metrics` and `/ops`.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ impl IndexStatus {
     }
 }
 
-impl Indexes {
+impl IndexRegistry {
     /// Returns the status of each index, loaded or refused for its size, and the bytes and users of
     /// the directory. Segments of one period by one attribute share a status: there may be many, and
     /// their values are private.
@@ -59,8 +59,8 @@ impl Indexes {
     }
 }
 
-impl Slot {
-    fn status(&self, indexes: &Indexes) -> Option<IndexStatus> {
+impl IndexSlot {
+    fn status(&self, indexes: &IndexRegistry) -> Option<IndexStatus> {
         match self {
             Self::Ready(loaded) => Some(IndexStatus {
                 name: Arc::clone(&loaded.name),

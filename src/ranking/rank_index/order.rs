@@ -2,7 +2,7 @@
 
 use std::mem::size_of;
 
-use crate::ranking::index::key::RankKey;
+use crate::ranking::rank_index::key::RankKey;
 
 /// Blocks in rank order, with their first keys and lengths.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
-use crate::ranking::index::{Builder, OutOfOrder, RankIndex, key::RankKey};
+use crate::ranking::rank_index::{Builder, OutOfOrder, RankIndex, key::RankKey};
 
 impl<const BLOCK: usize> RankIndex<BLOCK> {
     /// Panics unless blocks, order and user map agree.
@@ -36,10 +36,10 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     fn check_reads(&self, list: &[RankKey]) {
         assert!(self.range(0).eq(list.iter().copied()));
         assert_eq!((self.len(), self.is_empty()), (list.len(), list.is_empty()));
-        assert_eq!((self.at(0), self.at(list.len() as u64 + 1)), (None, None));
+        assert_eq!((self.key_at(0), self.key_at(list.len() as u64 + 1)), (None, None));
         let count = |is_above: &dyn Fn(&RankKey) -> bool| list.iter().filter(|key| is_above(key)).count() as u64;
         for (position, key) in (1..).zip(list) {
-            assert_eq!(self.at(position), Some(*key));
+            assert_eq!(self.key_at(position), Some(*key));
             assert_eq!(self.key(key.user_id), Some(*key));
             let place = self.position(key.user_id).unwrap();
             assert_eq!((place.key, place.position), (*key, position));

@@ -16,7 +16,7 @@ use crate::{
     Code, Error, Result,
     ranking::{
         batcher::{Batcher, Work},
-        directory::{Directory, arena::Profile},
+        directory::{Directory, arena::ProfileRef},
     },
     store::{IndexReader, index::StoredProfile},
 };
@@ -26,10 +26,10 @@ const FETCHES_AT_ONCE: usize = 2;
 
 /// The directory of this instance, and the statements that fill it.
 #[derive(Debug)]
-pub(super) struct Users {
+pub(super) struct UserLookup {
     index_reader: IndexReader,
     state: Arc<RwLock<State>>,
-    fetches: Arc<Batcher<Missing, Result<Arc<Fetched>>>>,
+    fetches: Arc<Batcher<MissingUsers, Result<Arc<Fetched>>>>,
 }
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ struct State {
 
 /// Users that the directory does not have.
 #[derive(Debug, Default)]
-struct Missing {
+struct MissingUsers {
     user_ids: Vec<u32>,
     external_ids: Vec<String>,
 }
@@ -59,7 +59,7 @@ struct Fetched {
     by_external_id: HashMap<String, u32>,
 }
 
-impl Users {
+impl UserLookup {
     pub(super) fn new(index_reader: IndexReader, max_bytes: usize, runtime: Handle, tasks: TaskTracker) -> Self {
         let directory = Directory::new(max_bytes);
         let state = Arc::new(RwLock::new(State { directory, epoch: String::new(), revision: 0, changed: None }));
@@ -141,7 +141,7 @@ impl Users {
         let missing: Vec<String> =
             external_ids.iter().zip(&found).filter(is_missing).map(|(id, _)| id.clone()).collect();
         if !missing.is_empty() {
-            let fetched = self.fetch(Missing { external_ids: missing, ..Missing::default() }).await?;
+            let fetched = self.fetch(MissingUsers { external_ids: missing, ..MissingUsers::default() }).await?;
             if fetched.epoch != epoch {
                 return Err(Error::Replaced);
             }
@@ -165,7 +165,7 @@ impl Users {
         let missing: Vec<u32> =
             user_ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(&id, _)| id).collect();
         if !missing.is_empty() {
-            let fetched = self.fetch(Missing { user_ids: missing, ..Missing::default() }).await?;
+            let fetched = self.fetch(MissingUsers { user_ids: missing, ..MissingUsers::default() }).await?;
             if fetched.epoch != epoch {
                 return Err(Error::Replaced);
             }
@@ -179,7 +179,7 @@ impl Users {
         found.into_iter().map(|found| found.ok_or_else(missing)).collect()
     }
 
-    async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
+    async fn fetch(&self, missing: MissingUsers) -> Result<Arc<Fetched>> {
         let fetch = || Fetch { index_reader: self.index_reader.clone(), state: Arc::clone(&self.state) };
         let fetched = self.fetches.ask(missing, fetch).await;
         fetched.unwrap_or_else(|| {
@@ -262,7 +262,7 @@ impl Users {
 }
 
 /// Guard of a bulk load of the directory.
-pub(super) struct LoadGuard<'a>(&'a Users);
+pub(super) struct LoadGuard<'a>(&'a UserLookup);
 
 impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
@@ -276,8 +276,8 @@ struct Fetch {
     state: Arc<RwLock<State>>,
 }
 
-impl Work<Missing, Result<Arc<Fetched>>> for Fetch {
-    async fn answer(&mut self, missing: Vec<Missing>) -> Result<Arc<Fetched>> {
+impl Work<MissingUsers, Result<Arc<Fetched>>> for Fetch {
+    async fn answer(&mut self, missing: Vec<MissingUsers>) -> Result<Arc<Fetched>> {
         let mut user_ids: Vec<i64> = missing.iter().flat_map(|one| &one.user_ids).map(|&id| i64::from(id)).collect();
         let mut external_ids: Vec<String> = missing.into_iter().flat_map(|one| one.external_ids).collect();
         user_ids.sort_unstable();
@@ -301,11 +301,11 @@ impl Work<Missing, Result<Arc<Fetched>>> for Fetch {
     }
 }
 
-fn profile_of(user_id: u32, profile: &StoredProfile) -> Profile<'_> {
-    Profile { user_id, external_id: &profile.external_id, name: &profile.name, avatar: profile.avatar.as_deref() }
+fn profile_of(user_id: u32, profile: &StoredProfile) -> ProfileRef<'_> {
+    ProfileRef { user_id, external_id: &profile.external_id, name: &profile.name, avatar: profile.avatar.as_deref() }
 }
 
-fn stored(profile: &Profile<'_>) -> StoredProfile {
+fn stored(profile: &ProfileRef<'_>) -> StoredProfile {
     StoredProfile {
         id: i64::from(profile.user_id),
         external_id: profile.external_id.to_owned(),

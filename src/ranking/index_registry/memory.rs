@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use crate::ranking::indexes::{
-    Indexes,
-    board::{BoardIndexes, Loaded, Slot},
+use crate::ranking::index_registry::{
+    IndexRegistry,
+    board::{BoardIndexes, IndexSlot, LoadedIndex},
 };
 
 /// An index read within this time is not dropped to load another. If all indexes together exceed
@@ -21,11 +21,11 @@ pub(super) const EXPECTED_BYTES: u64 = 48;
 /// rest.
 const INDEX_SHARE: (u64, u64) = (3, 4);
 
-impl Indexes {
+impl IndexRegistry {
     /// Returns the bytes of the indexes that `counts` selects.
-    fn bytes(&self, counts: impl Fn(&Loaded) -> bool) -> u64 {
-        let of_slot = |slot: &Slot| match slot {
-            Slot::Ready(loaded) if counts(loaded) => slot.bytes(),
+    fn bytes(&self, counts: impl Fn(&LoadedIndex) -> bool) -> u64 {
+        let of_slot = |slot: &IndexSlot| match slot {
+            IndexSlot::Ready(loaded) if counts(loaded) => slot.bytes(),
             _ => 0,
         };
         let of_board = |board: &Arc<BoardIndexes>| board.rankings().values().map(of_slot).sum::<u64>();
@@ -80,7 +80,7 @@ impl Indexes {
         let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
         for board in self.boards().values() {
             for (id, slot) in board.rankings().iter() {
-                let Slot::Ready(loaded) = slot else { continue };
+                let IndexSlot::Ready(loaded) = slot else { continue };
                 let unread = self.since(&loaded.read_at);
                 if unread >= min_idle && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
                     found = Some((unread, slot.bytes(), Arc::clone(board), *id));

@@ -17,11 +17,11 @@ use crate::{
     model::rank::AnsweredBy,
     ranking::{
         batcher::Batcher,
-        index::{RankIndex, key::RankKey},
+        rank_index::{RankIndex, key::RankKey},
     },
     store::{
         index::{BoardState, CurrentRanking, EntryChange},
-        rank::{State, StateOf, Version},
+        rank::{RankingState, StateOf, Version},
     },
 };
 
@@ -34,12 +34,12 @@ const RETRY_DELAY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct BoardIndexes {
     pub(super) board: i32,
-    pub(super) rankings: RwLock<HashMap<i64, Slot>>,
+    pub(super) rankings: RwLock<HashMap<i64, IndexSlot>>,
     pub(super) rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
     /// Applies batches before reads by SQL.
     pub(super) applies: Arc<Batcher<(), Result<()>>>,
     /// Held by the round in progress: its own, or one of several boards.
-    pub(super) turn: tokio::sync::Mutex<()>,
+    pub(super) round_lock: tokio::sync::Mutex<()>,
     pub(super) last: Mutex<Option<LastRound>>,
     pub(super) sql: Arc<Semaphore>,
 }
@@ -59,17 +59,17 @@ pub(super) struct LastRound {
 /// State of a ranking's index.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "most slots are ready, and there are few")]
-pub(super) enum Slot {
+pub(super) enum IndexSlot {
     /// The index is being loaded.
     Loading,
     /// The load failed or found too little memory. SQL answers until `until`.
     Refused { name: Arc<str>, until: Instant, bytes: Option<u64> },
     /// The index is in memory.
-    Ready(Loaded),
+    Ready(LoadedIndex),
 }
 
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedIndex {
     /// Slug of the board and name of the period.
     pub(super) name: Arc<str>,
     /// The state that the index has reached.
@@ -112,34 +112,34 @@ impl BoardIndexes {
             rankings: RwLock::default(),
             rounds,
             applies,
-            turn: tokio::sync::Mutex::default(),
+            round_lock: tokio::sync::Mutex::default(),
             last: Mutex::default(),
             sql,
         }
     }
 
-    pub(super) fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, Slot>> {
+    pub(super) fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, IndexSlot>> {
         self.rankings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<i64, Slot>> {
+    pub(super) fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<i64, IndexSlot>> {
         self.rankings.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<Loaded, u64>>, name: Arc<str>) {
+    pub(super) fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<LoadedIndex, u64>>, name: Arc<str>) {
         let until = Instant::now() + RETRY_DELAY;
         let slot = match loaded {
             Ok(Ok(loaded)) => {
                 tracing::info!(index = %name, players = loaded.index.len(), bytes = loaded.index.bytes(), "rank index loaded");
-                Slot::Ready(loaded)
+                IndexSlot::Ready(loaded)
             }
             Ok(Err(bytes)) => {
                 tracing::warn!(index = %name, bytes, "not enough memory for a rank index; SQL answers");
-                Slot::Refused { name, until, bytes: Some(bytes) }
+                IndexSlot::Refused { name, until, bytes: Some(bytes) }
             }
             Err(error) => {
                 tracing::warn!(index = %name, %error, "a rank index could not be loaded; SQL answers");
-                Slot::Refused { name, until, bytes: None }
+                IndexSlot::Refused { name, until, bytes: None }
             }
         };
         self.rankings_mut().insert(ranking_id, slot);
@@ -155,14 +155,14 @@ impl BoardIndexes {
 
     /// Records the end of a round at `millis`, and the result that later rounds may reuse.
     pub(super) fn end_round(&self, millis: u64, last: Option<LastRound>) {
-        self.note_round(millis);
+        self.record_round_end(millis);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
     /// Records that a round has ended at `millis`.
-    pub(super) fn note_round(&self, millis: u64) {
+    pub(super) fn record_round_end(&self, millis: u64) {
         for slot in self.rankings().values() {
-            if let Slot::Ready(loaded) = slot {
+            if let IndexSlot::Ready(loaded) = slot {
                 loaded.round_at.store(millis, Ordering::Relaxed);
             }
         }
@@ -188,8 +188,8 @@ impl BoardIndexes {
             by_ranking
         });
         let mut rankings = self.rankings_mut();
-        let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
-            rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
+        let drop_if = |rankings: &mut HashMap<i64, IndexSlot>, is_wrong: &dyn Fn(i64, &LoadedIndex) -> bool| {
+            rankings.retain(|id, slot| !matches!(slot, IndexSlot::Ready(loaded) if is_wrong(*id, loaded)));
         };
         // An index of another epoch does not belong to this state of the database.
         drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
@@ -205,7 +205,9 @@ impl BoardIndexes {
                     // Remove it from the map first: a panic must not leave a half-changed index
                     // there.
                     let slot = match rankings.remove(&one.ranking_id) {
-                        Some(Slot::Ready(mut loaded)) => loaded.apply(&batches, changes).then_some(Slot::Ready(loaded)),
+                        Some(IndexSlot::Ready(mut loaded)) => {
+                            loaded.apply(&batches, changes).then_some(IndexSlot::Ready(loaded))
+                        }
                         other => other,
                     };
                     if let Some(slot) = slot {
@@ -228,7 +230,7 @@ pub(super) fn covers(batches: &[i64], others: &[i64]) -> bool {
     batches.len() == others.len() && batches.iter().zip(others).all(|(batch, other)| batch >= other)
 }
 
-impl Slot {
+impl IndexSlot {
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Ready(loaded) => loaded.index.bytes() as u64,
@@ -237,7 +239,7 @@ impl Slot {
     }
 }
 
-impl Loaded {
+impl LoadedIndex {
     /// Creates an index. `millis` is the time of its last read and last round.
     pub(super) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
         Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
@@ -266,9 +268,9 @@ impl Loaded {
     }
 
     /// Returns the state for answers.
-    pub(crate) fn state(&self, revision: i64) -> State {
+    pub(crate) fn state(&self, revision: i64) -> RankingState {
         let Version { epoch, batches } = self.version.clone();
-        State {
+        RankingState {
             epoch,
             of: StateOf::Batches(batches),
             players: self.index.len() as u64,

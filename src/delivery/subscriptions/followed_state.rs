@@ -4,12 +4,12 @@ use std::collections::HashMap;
 
 use crate::{
     Error, Result,
-    delivery::live::Interests,
+    delivery::subscriptions::Interests,
     model::{
         board::Board,
         name::Named as _,
         period::PeriodSelector,
-        rank::{Header, Row, Standing},
+        rank::{Header, PlayerStanding, Row},
         segment::Segment,
     },
     ranking::{
@@ -20,7 +20,7 @@ use crate::{
     },
     store::{
         period::{ArchiveRef, PeriodSource},
-        rank::State,
+        rank::RankingState,
     },
 };
 
@@ -29,7 +29,7 @@ const AROUND: u32 = 5;
 
 /// A state of a ranking, as far as its subscribers follow it.
 #[derive(Debug, Clone)]
-pub(crate) struct Shown {
+pub(crate) struct FollowedState {
     pub(crate) header: Header,
     pub(crate) epoch: String,
     pub(crate) tag: String,
@@ -40,10 +40,10 @@ pub(crate) struct Shown {
     /// Requested number of first players.
     pub(crate) limit: u32,
     /// Chosen players by their ids; `None` for those without a score.
-    pub(crate) standings: HashMap<String, Option<Standing>>,
+    pub(crate) standings: HashMap<String, Option<PlayerStanding>>,
 }
 
-impl Shown {
+impl FollowedState {
     /// Returns whether this is the state of that tag, with everything that subscribers want.
     fn is(&self, tag: &str, interests: &Interests) -> bool {
         self.tag == tag
@@ -53,7 +53,7 @@ impl Shown {
 
     pub(super) async fn add_metadata(&mut self, rankings: &Rankings, board: &Board) -> Result<()> {
         let mut rows: Vec<&mut Row> = self.rows.iter_mut().collect();
-        for Standing { player, above, below, .. } in self.standings.values_mut().flatten() {
+        for PlayerStanding { player, above, below, .. } in self.standings.values_mut().flatten() {
             rows.extend(above.iter_mut().chain([player]).chain(below));
         }
         metadata::add(rankings, board, &self.header, rows).await
@@ -73,15 +73,15 @@ impl Interests {
 
 /// Reads the period that `selector` means on a board; returns `None` when `last` is current and
 /// complete.
-pub(crate) async fn read(
+pub(crate) async fn read_state(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     interests: &Interests,
-    last: Option<&Shown>,
-) -> Result<Option<Shown>> {
+    last: Option<&FollowedState>,
+) -> Result<Option<FollowedState>> {
     let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, interests));
-    source::read(rankings, board, selector, true, |source| async move {
+    source::with_source(rankings, board, selector, true, |source| async move {
         if let Some(PeriodSource::Archive(archive)) = source.resolved.source {
             let (state, size) = rankings.reader.archive_state(&source.resolved, archive).await?;
             if is_known(&tag(&source, &state)) {
@@ -98,7 +98,7 @@ pub(crate) async fn read(
 }
 
 /// Identifies a state, and the order, names and tiers that it shows.
-fn tag(source: &RankSource<'_>, state: &State) -> String {
+fn tag(source: &RankSource<'_>, state: &RankingState) -> String {
     let (board, period) = (source.board, &source.resolved.period);
     let (name, kind) = (period.name(), period.state.name());
     if let Some(etag) = state.etag() {
@@ -115,12 +115,12 @@ fn tag(source: &RankSource<'_>, state: &State) -> String {
 }
 
 /// Reads an open ranking in one state.
-async fn of_ranking(source: &RankSource<'_>, interests: &Interests) -> Result<Shown> {
+async fn of_ranking(source: &RankSource<'_>, interests: &Interests) -> Result<FollowedState> {
     let (limit, user_ids) = (interests.limit(), interests.user_ids());
     let found = source.live(limit, &user_ids, AROUND).await?;
     let header = source.header(&found.state);
     let standings = found.standings.into_iter().map(|standing| read::standing_of(header.clone(), standing));
-    Ok(Shown {
+    Ok(FollowedState {
         tag: tag(source, &found.state),
         revision: found.state.revision,
         epoch: found.state.epoch,
@@ -137,10 +137,10 @@ async fn of_archive(
     source: &RankSource<'_>,
     selector: &PeriodSelector,
     archive: ArchiveRef,
-    (state, size): (&State, u32),
+    (state, size): (&RankingState, u32),
     interests: &Interests,
-    last: Option<&Shown>,
-) -> Result<Shown> {
+    last: Option<&FollowedState>,
+) -> Result<FollowedState> {
     let RankSource { rankings, board, resolved, .. } = source;
     let (limit, tag) = (interests.limit(), tag(source, state));
     let frozen = frozen::frozen(rankings, resolved, archive, state, size).await?;
@@ -170,5 +170,5 @@ async fn of_archive(
         return Err(Error::Replaced);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();
-    Ok(Shown { header, epoch: state.epoch.clone(), tag, revision: state.revision, rows, limit, standings })
+    Ok(FollowedState { header, epoch: state.epoch.clone(), tag, revision: state.revision, rows, limit, standings })
 }

@@ -11,9 +11,10 @@ use tokio::time::timeout;
 
 use crate::{
     Code, Error, Resource, Result, boards,
-    delivery::live::{
-        Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Snapshot, Subject, overtaken,
-        read::{self, Shown},
+    delivery::subscriptions::{
+        Feed, FollowedRankings, Fragment, Interests, Overtakings, PeriodChange, RenderedSnapshot, Rendering, Subject,
+        followed_state::{self, FollowedState},
+        overtaken,
     },
     model::{board::Board, period::PeriodState, rank::Header},
     telemetry,
@@ -35,14 +36,14 @@ const OVERTAKINGS_KEPT_FOR: u64 = 16;
 
 /// Removes the feed and informs its subscribers when the task ends for any reason.
 struct Ending {
-    live: Arc<Live>,
+    followed: Arc<FollowedRankings>,
     feed: Arc<Feed>,
     subject: Subject,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.live.end(&self.subject, &self.feed, true);
+        self.followed.end(&self.subject, &self.feed, true);
         self.feed.latest.send_if_modified(|latest| {
             let is_open = !matches!(latest, Some(Err(_)));
             if is_open {
@@ -61,34 +62,34 @@ impl Drop for Ending {
 ///
 /// Subscribers are informed of the end, even if the task never starts because the service is
 /// shutting down.
-pub(crate) fn run(
-    live: Arc<Live>,
+pub(crate) fn run_feed(
+    followed: Arc<FollowedRankings>,
     feed: Arc<Feed>,
     subject: Subject,
     board: Arc<Board>,
     rendering: &'static Rendering,
 ) -> impl Future<Output = ()> {
-    let ending = Ending { live, feed, subject };
+    let ending = Ending { followed, feed, subject };
     async move { poll_until_done(&ending, board, rendering).await }
 }
 
 async fn poll_until_done(
-    Ending { live, feed, subject }: &Ending,
+    Ending { followed, feed, subject }: &Ending,
     mut board: Arc<Board>,
     rendering: &'static Rendering,
 ) {
     let (mut shown, mut last_success) = (None, None);
-    while !live.end(subject, feed, false) {
+    while !followed.end(subject, feed, false) {
         let began_at = Instant::now();
         let interests = feed.interests().clone();
         let polled = {
-            let mut polling = pin!(poll(live, &mut board, subject, &interests, &mut shown, feed, rendering));
+            let mut polling = pin!(poll(followed, &mut board, subject, &interests, &mut shown, feed, rendering));
             // The poll's statements have timeouts of their own. Starting again would take as long.
             loop {
                 if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
                     break polled;
                 }
-                if !live.reads.current().reader.servers.is_reachable().await {
+                if !followed.read_router.current().reader.servers.is_reachable().await {
                     record_outage(feed, began_at, last_success, Error::no_answer());
                 }
             }
@@ -99,7 +100,7 @@ async fn poll_until_done(
                 last_success = Some(began_at);
                 feed.last_poll.send_replace(Some((began_at, Ok(()))));
             }
-            Err(error) if live.reads.current().reader.servers.is_outage(&error).await => {
+            Err(error) if followed.read_router.current().reader.servers.is_outage(&error).await => {
                 record_outage(feed, began_at, last_success, error);
             }
             // Subscribers keep the last snapshot.
@@ -124,32 +125,32 @@ async fn poll_until_done(
 }
 
 /// Returns whether the period has ended. A combined board's only period has no end.
-fn has_ended(shown: &Shown) -> bool {
+fn has_ended(shown: &FollowedState) -> bool {
     let period = &shown.header.period;
     period.ends_at.is_some() && matches!(period.state, PeriodState::Due | PeriodState::Closed)
 }
 
 /// Polls once, and publishes the snapshot if anything changed.
 async fn poll(
-    live: &Live,
+    followed: &FollowedRankings,
     board: &mut Arc<Board>,
     (board_id, selector, has_metadata): &Subject,
     interests: &Interests,
-    shown: &mut Option<Shown>,
+    shown: &mut Option<FollowedState>,
     feed: &Feed,
     rendering: &Rendering,
 ) -> Result<()> {
     // The semaphore is never closed.
-    let _turn = live.poll_permits.acquire().await;
+    let _permit = followed.poll_permits.acquire().await;
     telemetry::count_live_read();
     // The board may have changed since the last poll, or another board may have its slug now.
-    *board = boards::find(&live.boards, &board.slug).await?;
+    *board = boards::find(&followed.boards, &board.slug).await?;
     if board.id != *board_id {
         return Err(Error::not_found(Resource::Board, board.slug.to_string()));
     }
     // Read the ranking. Publish nothing if neither its state nor the interests have changed.
-    let rankings = live.reads.current();
-    let mut read = read::read(rankings, board, selector, interests, shown.as_ref()).await?;
+    let rankings = followed.read_router.current();
+    let mut read = followed_state::read_state(rankings, board, selector, interests, shown.as_ref()).await?;
     if let Some(read) = read.as_mut().filter(|_| *has_metadata) {
         read.add_metadata(rankings, board).await?;
     }
@@ -183,7 +184,7 @@ async fn poll(
 }
 
 /// Returns whether a snapshot has what all subscribers want.
-fn has_all(snapshot: &Snapshot, interests: &Interests) -> bool {
+fn has_all(snapshot: &RenderedSnapshot, interests: &Interests) -> bool {
     interests.limits.keys().all(|limit| snapshot.tops.contains_key(limit))
         && interests.users.keys().all(|user| snapshot.players.contains_key(user.as_str()))
 }
@@ -193,11 +194,11 @@ fn has_all(snapshot: &Snapshot, interests: &Interests) -> bool {
 fn compose(
     board: &Board,
     interests: &Interests,
-    before: Option<&Shown>,
-    now: &Shown,
-    last: Option<&Snapshot>,
+    before: Option<&FollowedState>,
+    now: &FollowedState,
+    last: Option<&RenderedSnapshot>,
     rendering: &Rendering,
-) -> Result<Snapshot> {
+) -> Result<RenderedSnapshot> {
     let number = last.map_or(1, |last| last.number + 1);
     // Find out whether the period has ended. The next period reuses no fragments.
     let change = before.and_then(|before| period_change(&before.header, &now.header));
@@ -238,7 +239,7 @@ fn compose(
         });
         overtakings.push_back(Arc::new(Overtakings::new(number, rendered.collect::<Result<Vec<_>>>()?)));
     }
-    Ok(Snapshot {
+    Ok(RenderedSnapshot {
         number,
         tag: now.tag.clone(),
         reading: board.reading,
@@ -276,8 +277,10 @@ fn record_outage(feed: &Feed, began_at: Instant, last_success: Option<Instant>, 
         Some(Ok(snapshot)) if snapshot.stale_since.is_some() => false,
         Some(Ok(snapshot)) => {
             tracing::warn!(%error, "PostgreSQL is unreachable for a followed ranking");
-            *snapshot =
-                Arc::new(Snapshot { stale_since: Some(last_success.unwrap_or(began_at)), ..Snapshot::clone(snapshot) });
+            *snapshot = Arc::new(RenderedSnapshot {
+                stale_since: Some(last_success.unwrap_or(began_at)),
+                ..RenderedSnapshot::clone(snapshot)
+            });
             true
         }
         _ => {

@@ -6,8 +6,8 @@
 //! intermediate states.
 
 mod feed;
+mod followed_state;
 mod overtaken;
-mod read;
 
 pub(crate) use overtaken::Overtaking;
 
@@ -31,10 +31,10 @@ use crate::{
     model::{
         board::{Board, Reading},
         period::{PeriodSelector, PeriodState},
-        rank::{Header, Row, Standing},
+        rank::{Header, PlayerStanding, Row},
         user::UserId,
     },
-    ranking::reads::Reads,
+    ranking::read_router::ReadRouter,
 };
 
 /// Maximum players that all subscribers of a ranking choose together. PostgreSQL reads that many in
@@ -61,7 +61,7 @@ pub(crate) struct Rendering {
     /// The first members of every event's object.
     pub(crate) header: fn(&Board, &Header) -> Result<String>,
     pub(crate) rows: fn(&Board, &Header, &[Row]) -> Result<String>,
-    pub(crate) standing: fn(&Board, &Standing) -> Result<String>,
+    pub(crate) standing: fn(&Board, &PlayerStanding) -> Result<String>,
     /// One overtaking, at the state of this header.
     pub(crate) overtaking: fn(&Board, &Header, &Overtaking) -> Result<String>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct Interest {
 
 /// A snapshot of a ranking, rendered.
 #[derive(Debug, Clone)]
-pub(crate) struct Snapshot {
+pub(crate) struct RenderedSnapshot {
     /// Number of the snapshot, from 1.
     pub(crate) number: u64,
     /// Identifies the state: the period, its ranking or archive, the version and the profile
@@ -133,7 +133,7 @@ impl Overtakings {
     }
 
     /// Returns the overtakings of some players, each once.
-    pub(crate) fn of(&self, users: &[UserId]) -> impl Iterator<Item = &str> {
+    pub(crate) fn texts_for(&self, users: &[UserId]) -> impl Iterator<Item = &str> {
         let of_each = users.iter().filter_map(|user| self.of_players.get(user.as_str()));
         let rendered: BTreeSet<usize> = of_each.flatten().copied().collect();
         rendered.into_iter().map(|one| &*self.texts[one])
@@ -150,7 +150,7 @@ pub(crate) struct PeriodChange {
     pub(crate) next: Option<String>,
 }
 
-impl Snapshot {
+impl RenderedSnapshot {
     /// Returns the message for subscribers that see only the top of this limit; built by
     /// `put_together` on first use.
     pub(crate) fn sent(&self, limit: u32, put_together: impl FnOnce() -> String) -> Bytes {
@@ -178,7 +178,7 @@ type Subject = (i32, PeriodSelector, bool);
 
 /// The latest snapshot; `None` before the first. An error ends the feed or reports an outage before
 /// the first snapshot.
-type LatestSnapshot = Option<Result<Arc<Snapshot>>>;
+type LatestSnapshot = Option<Result<Arc<RenderedSnapshot>>>;
 
 /// Maximum concurrent polls, so that most connections stay free for any number of followed
 /// rankings.
@@ -186,9 +186,9 @@ const MAX_CONCURRENT_POLLS: usize = 4;
 
 /// All followed rankings of this process.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct FollowedRankings {
     boards: Arc<Boards>,
-    reads: Arc<Reads>,
+    read_router: Arc<ReadRouter>,
     background: Background,
     feeds: Mutex<HashMap<Subject, Arc<Feed>>>,
     poll_permits: Semaphore,
@@ -231,17 +231,17 @@ pub(crate) struct Subscription {
 /// Returns [`Error::Overload`] when too many rankings are followed or too many players are chosen
 /// in total, [`Error::TooMany`] when too many are from `network`.
 pub(crate) fn subscribe(
-    live: &Arc<Live>,
+    followed: &Arc<FollowedRankings>,
     board: &Arc<Board>,
     selector: &PeriodSelector,
     interest: Interest,
     network: Option<IpAddr>,
     rendering: &'static Rendering,
 ) -> Result<Subscription> {
-    let mut feeds = live.feeds();
+    let mut feeds = followed.feeds();
     let subject = (board.id, selector.clone(), interest.metadata);
     if !feeds.contains_key(&subject) {
-        check_room(feeds.values().map(|feed| feed.opened_by), network)?;
+        check_capacity(feeds.values().map(|feed| feed.opened_by), network)?;
     }
     let feed = feeds.entry(subject.clone()).or_insert_with(|| {
         let feed = Arc::new(Feed {
@@ -251,8 +251,8 @@ pub(crate) fn subscribe(
             last_poll: watch::Sender::new(None),
             opened_by: network,
         });
-        let polling = feed::run(Arc::clone(live), Arc::clone(&feed), subject, Arc::clone(board), rendering);
-        live.background.spawn(polling);
+        let polling = feed::run_feed(Arc::clone(followed), Arc::clone(&feed), subject, Arc::clone(board), rendering);
+        followed.background.spawn(polling);
         feed
     });
     feed.interests().add(&interest, network)?;
@@ -263,7 +263,7 @@ pub(crate) fn subscribe(
 }
 
 /// Refuses another feed if there are too many, in total or opened by this network.
-fn check_room(opened_by: impl Iterator<Item = Option<IpAddr>> + Clone, network: Option<IpAddr>) -> Result<()> {
+fn check_capacity(opened_by: impl Iterator<Item = Option<IpAddr>> + Clone, network: Option<IpAddr>) -> Result<()> {
     if opened_by.clone().count() >= MAX_FEEDS {
         return Err(Error::overload("too many rankings are followed already"));
     }
@@ -276,9 +276,15 @@ fn check_room(opened_by: impl Iterator<Item = Option<IpAddr>> + Clone, network: 
     Ok(())
 }
 
-impl Live {
-    pub(crate) fn new(boards: Arc<Boards>, reads: Arc<Reads>, background: Background) -> Self {
-        Self { boards, reads, background, feeds: Mutex::default(), poll_permits: Semaphore::new(MAX_CONCURRENT_POLLS) }
+impl FollowedRankings {
+    pub(crate) fn new(boards: Arc<Boards>, read_router: Arc<ReadRouter>, background: Background) -> Self {
+        Self {
+            boards,
+            read_router,
+            background,
+            feeds: Mutex::default(),
+            poll_permits: Semaphore::new(MAX_CONCURRENT_POLLS),
+        }
     }
 
     fn feeds(&self) -> MutexGuard<'_, HashMap<Subject, Arc<Feed>>> {
@@ -362,7 +368,7 @@ impl Subscription {
     ///
     /// So it includes everything acknowledged before. Returns the error when there is none. During
     /// an outage of PostgreSQL, a top may be older.
-    pub(crate) async fn first(&mut self) -> Result<Arc<Snapshot>> {
+    pub(crate) async fn first(&mut self) -> Result<Arc<RenderedSnapshot>> {
         if let Ok(first) = timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await {
             return first;
         }
@@ -373,7 +379,7 @@ impl Subscription {
         })
     }
 
-    async fn wait_for_first(&mut self) -> Result<Arc<Snapshot>> {
+    async fn wait_for_first(&mut self) -> Result<Arc<RenderedSnapshot>> {
         let mut last_poll = self.feed.last_poll.subscribe();
         loop {
             let polled = last_poll.borrow_and_update().clone().filter(|(at, _)| *at >= self.subscribed_at);
@@ -423,7 +429,7 @@ mod tests {
     #[test]
     fn one_network_opens_a_share_of_the_feeds() {
         let network = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
-        let check = |opened_by: &[Option<IpAddr>], network| check_room(opened_by.iter().copied(), network);
+        let check = |opened_by: &[Option<IpAddr>], network| check_capacity(opened_by.iter().copied(), network);
         let mut opened_by = vec![network(1); MAX_FEEDS_PER_NETWORK - 1];
         assert!(check(&opened_by, network(1)).is_ok());
         opened_by.push(network(1));

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::{
-    delivery::live::read::Shown,
-    model::rank::{Row, Standing},
+    delivery::subscriptions::followed_state::FollowedState,
+    model::rank::{PlayerStanding, Row},
 };
 
 /// Maximum overtakings of one chosen player per snapshot, those of the nearest ranks. A player who
@@ -28,7 +28,7 @@ pub(crate) struct Overtaking {
 ///
 /// Only certain ones are returned: both players were seen in the opposite order, or the passing
 /// player was unseen while everybody ahead was known. Equal ranks are not an overtaking.
-pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
+pub(crate) fn overtakings(before: &FollowedState, now: &FollowedState) -> Vec<Overtaking> {
     let ranks_before = ranks(before);
     // After a change of profiles an unknown id may belong to a player whose previous id was erased.
     let is_same_ids = before.revision == now.revision;
@@ -72,7 +72,7 @@ pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
 /// Returns whether a player with this earlier rank was certainly not ahead of `stood`.
 ///
 /// An unseen player has no rank; `is_known_by_id` tells whether the id is unchanged.
-fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>, is_known_by_id: bool) -> bool {
+fn was_not_ahead(before: &FollowedState, stood: &PlayerStanding, rank: Option<u64>, is_known_by_id: bool) -> bool {
     match rank {
         Some(rank) => rank >= stood.player.rank,
         // Everybody ahead of the player was known: the top reaches the neighbours above.
@@ -81,7 +81,7 @@ fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>, is_known_b
 }
 
 /// Returns the ranks of all players in the state.
-fn ranks(shown: &Shown) -> HashMap<&str, u64> {
+fn ranks(shown: &FollowedState) -> HashMap<&str, u64> {
     let beside = shown.standings.values().flatten();
     let beside = beside.flat_map(|standing| standing.above.iter().chain([&standing.player]).chain(&standing.below));
     shown.rows.iter().chain(beside).map(|row| (row.user_id.as_str(), row.rank)).collect()
@@ -98,7 +98,7 @@ mod tests {
     /// neighbour on each side.
     ///
     /// Equal scores share a rank.
-    fn shown(players: &[(&str, i64)], limit: usize, chosen: &[&str]) -> Shown {
+    fn shown(players: &[(&str, i64)], limit: usize, chosen: &[&str]) -> FollowedState {
         let rank = |score: i64| 1 + players.iter().filter(|(_, other)| *other > score).count() as u64;
         let rows: Vec<Row> = players
             .iter()
@@ -116,7 +116,7 @@ mod tests {
             .collect();
         let standing = |id: &&str| {
             let at = rows.iter().position(|row| row.user_id == *id);
-            let standing = at.map(|at| Standing {
+            let standing = at.map(|at| PlayerStanding {
                 header: Header::empty(),
                 player: rows[at].clone(),
                 percentile: 0.0,
@@ -125,7 +125,7 @@ mod tests {
             });
             ((*id).to_owned(), standing)
         };
-        Shown {
+        FollowedState {
             header: Header::empty(),
             epoch: String::new(),
             tag: String::new(),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     /// Returns the overtakings as (passed, passing, old rank, new rank).
-    fn found(before: &Shown, now: &Shown) -> Vec<(String, String, u64, u64)> {
+    fn found(before: &FollowedState, now: &FollowedState) -> Vec<(String, String, u64, u64)> {
         let all = overtakings(before, now).into_iter();
         all.map(|one| (one.player.user_id, one.by.user_id, one.old_rank, one.player.rank)).collect()
     }
@@ -175,7 +175,7 @@ mod tests {
     fn a_player_with_a_new_id_has_not_passed() {
         let before = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
         let now = shown(&[("erased", 50), ("b", 40)], 2, &["b"]);
-        assert_eq!(found(&before, &Shown { revision: 1, ..now }), []);
+        assert_eq!(found(&before, &FollowedState { revision: 1, ..now }), []);
     }
 
     #[test]

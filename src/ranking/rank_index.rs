@@ -16,7 +16,7 @@ mod user_map;
 
 use std::{fmt, mem::size_of};
 
-use crate::ranking::index::{block::BlockStore, key::RankKey, order::BlockOrder, user_map::UserMap};
+use crate::ranking::rank_index::{block::BlockStore, key::RankKey, order::BlockOrder, user_map::UserMap};
 
 /// Standing of one player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         let len = self.order.len_of(ordinal);
 
         // Only if a run of equal rank keys reaches the block's edge must other blocks be searched.
-        let run = block.run(len, slot);
+        let run = block.equal_run(len, slot);
         let better =
             if run.start > 0 || ordinal == 0 { (before + run.start) as u64 } else { self.count_better(key.rank_key) };
         let next = self.order.heads.get(ordinal + 1);
@@ -184,7 +184,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
 
     /// Returns the key at a position (from 1), or `None` if there are fewer players.
     #[must_use]
-    pub fn at(&self, position: u64) -> Option<RankKey> {
+    pub fn key_at(&self, position: u64) -> Option<RankKey> {
         let (ordinal, slot) = self.locate_position(position)?;
         Some(self.store.get(self.order.numbers[ordinal]).key(slot))
     }
