@@ -1,5 +1,5 @@
-//! Creates, changes and finds boards. A cached board is at most a second old, except during an outage
-//! of PostgreSQL, when the last known state is used.
+//! Creates, changes and finds boards. A cached board is at most a second old, except during an
+//! outage of PostgreSQL, when the last known state is used.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -98,10 +98,11 @@ pub(crate) async fn readable(
     reader.boards(BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit) }).await
 }
 
-/// Returns the board with this slug, from the cache if possible. [`Error::NotFound`] if there is none.
+/// Returns the board with this slug, from the cache if possible. [`Error::NotFound`] if there is
+/// none.
 ///
-/// While PostgreSQL is unreachable, returns the last known state, so that cached answers can still be
-/// served. A public board last seen long before the outage may have become private since. It is
+/// While PostgreSQL is unreachable, returns the last known state, so that cached answers can still
+/// be served. A public board last seen long before the outage may have become private since. It is
 /// returned as requiring a key.
 pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
     if let Some(board) = boards.fresh(slug) {
@@ -120,7 +121,7 @@ pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
     };
     match boards.look_ups.read(slug.clone(), look_up).await {
         Err(error) if boards.reader.servers.is_outage(&error).await => {
-            let first_failure_at = boards.note_outage();
+            let first_failure_at = boards.record_failure();
             let (board, seen_at) = boards.seen.get(slug).ok_or(error)?;
             let was_seen_recently = first_failure_at.saturating_duration_since(seen_at) < OUTAGE_GRACE;
             let is_safe = board.reading == Reading::Key || was_seen_recently;
@@ -221,7 +222,7 @@ impl Boards {
 
     /// Records a failure of PostgreSQL and returns the start of the outage. A failure after a long
     /// gap starts another outage.
-    fn note_outage(&self) -> Instant {
+    fn record_failure(&self) -> Instant {
         let (now, mut outage) = (Instant::now(), self.outage());
         let same = outage.filter(|outage| now.saturating_duration_since(outage.last_failure_at) < OUTAGE_GRACE);
         let first_failure_at = same.map_or(now, |outage| outage.first_failure_at);

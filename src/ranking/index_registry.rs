@@ -338,7 +338,7 @@ impl IndexRegistry {
         is_valid.then(|| IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end })
     }
 
-    /// Returns access to SQL, with a permit unless the read is shared.
+    /// Returns the path by SQL, with a permit unless the read is shared.
     ///
     /// The wait for a permit has the same limit as the wait for a connection.
     async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<ReadPath> {
@@ -352,12 +352,12 @@ impl IndexRegistry {
         }
     }
 
-    /// Returns access to SQL with a permit. Do not wait for another permit while holding it.
+    /// Returns the path by SQL with a permit. Do not wait for another permit while holding it.
     pub(super) async fn sql_permit(&self, board_id: i32) -> Result<ReadPath> {
         self.limited_sql(&self.board(board_id), false).await
     }
 
-    /// Returns access to SQL as [`Self::limited_sql`], once all batches are applied. For a ranking
+    /// Returns the path by SQL as [`Self::limited_sql`], once all batches are applied. For a ranking
     /// without bucket rows, waits and returns an error.
     async fn applied_sql(
         &self,
@@ -370,9 +370,9 @@ impl IndexRegistry {
             tokio::time::sleep(self.pool_wait).await;
             return Err(self.no_index(resolved, ranking).await);
         }
-        let access = self.limited_sql(board, is_shared).await?;
+        let read_path = self.limited_sql(board, is_shared).await?;
         self.apply(board.board).await?;
-        Ok(access)
+        Ok(read_path)
     }
 
     /// Returns the error of a read without bucket rows and index: [`Error::Replaced`] if the selector no

@@ -9,7 +9,7 @@ const EVENTS_WINDOW: Duration = Duration::from_mins(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The user does not exist yet. The writer creates it and submits the event again.
+    /// The user does not exist any more. The writer and the import create users before they decide.
     UnknownUser,
     Banned,
     /// The event breaks a rule of its board.

@@ -130,7 +130,7 @@ impl WriterLane {
                     match missing {
                         MissingPeriods::Periods(times) => score_writer.open_periods(self.board_id, &times).await?,
                         MissingPeriods::Segments(segments) => {
-                            score_writer.open_segments(self.board_id, segments).await?
+                            score_writer.open_segments(self.board_id, segments).await?;
                         }
                     }
                     continue;

@@ -122,11 +122,11 @@ impl Writers {
         }
     }
 
-    /// Admits a request with scores before its key or body is read. Keep the returned value until the
-    /// request is answered.
+    /// Admits a request with scores before its key or body is read. Keep the returned value until
+    /// the request is answered.
     ///
-    /// Returns [`Error::Overload`] when its events would probably wait too long. `board` is `None` when
-    /// the board is not cached, or known only from the body; the request is then admitted.
+    /// Returns [`Error::Overload`] when its events would probably wait too long. `board` is `None`
+    /// when the board is not cached, or known only from the body; the request is then admitted.
     pub(crate) fn admit(&self, board: Option<&Board>) -> Result<Admission<'_>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let admit = Admission(&self.requests);

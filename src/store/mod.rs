@@ -109,7 +109,8 @@ pub(crate) struct Administrator {
     pub(crate) reader: Reader,
 }
 
-/// The connections to PostgreSQL by role. Roles have separate pools, so that none starves another.
+/// The connections to PostgreSQL by role. Reads, rounds, scores, other writes, and layout steps have
+/// separate pools, so that none starves another.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) reader: Reader,

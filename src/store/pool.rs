@@ -74,8 +74,8 @@ pub(super) struct Connector {
     /// When a lost connection was last found. After a restart of the server all older connections
     /// are lost, and each of them would fail one statement.
     pub(super) last_loss: LastTime,
-    /// When another server last became the primary. Older connections are closed: the former primary
-    /// may still answer.
+    /// When another server last became the primary. Older connections are closed: the former
+    /// primary may still answer.
     pub(super) last_switch: LastTime,
     /// The runtime that new connections belong to; `None` for that of their first user.
     pub(super) runtime: Option<Handle>,
