@@ -29,8 +29,8 @@ const DEFAULT_LANES_MAX: usize = 4;
 /// functions check again whatever must not be outdated.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// A public board stays public during an outage if it was looked up within this time before. Two
-/// failures that lie further apart belong to different outages.
+/// A public board stays public during an outage if it was looked up within this time before
+/// the outage. Two failures that lie further apart belong to different outages.
 const OUTAGE_GRACE: Duration = Duration::from_mins(1);
 
 /// The boards of this process's database, with the last known state of each.
@@ -46,8 +46,8 @@ pub struct Boards {
     outage: Mutex<Option<Outage>>,
 }
 
-/// The first and the last failure of an outage of PostgreSQL. Its state before the first failure is
-/// unknown.
+/// The first and the last failure of an outage of PostgreSQL. The state of PostgreSQL before the
+/// first failure is unknown.
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     first_failure_at: Instant,
@@ -79,8 +79,9 @@ pub async fn list(reader: &Reader, tag: Option<&Tag>) -> Result<Vec<Board>> {
     Ok(reader.boards(BoardFilter { tag, ..BoardFilter::default() }).await?.0)
 }
 
-/// Returns a page of the boards that the holder of this key, or everyone, may read, and the cursor of
-/// the next page; with a tag, only the boards that have it. Leaves out damaged ones.
+/// Returns a page of the boards that the key's holder may read; without a key, that everyone may
+/// read. Also returns the cursor of the next page. A tag selects the boards that have it. Leaves out
+/// damaged boards.
 ///
 /// A cursor is the slug of the last board, which need not be in the list any more.
 pub(crate) async fn readable(
@@ -93,7 +94,7 @@ pub(crate) async fn readable(
     let after = cursor.map(str::parse).transpose();
     let after: Option<BoardSlug> =
         after.map_err(|_: Error| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
-    // A key without boards is for all.
+    // A key that lists no boards may read all of them.
     let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
     reader.boards(BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit) }).await
 }
@@ -264,8 +265,8 @@ mod tests {
     #[tokio::test]
     async fn during_an_outage_a_public_board_not_seen_recently_requires_a_key() -> Result<()> {
         let instance = instance::Instance::connect(&Settings::without_server()).await?;
-        // The outage began 3 minutes ago. `before`: time from the last look-up of the board to its
-        // start.
+        // The outage began 3 minutes ago. `before`: time from the last look-up of the board to the
+        // start of the outage.
         let now = Instant::now();
         let ago = |time: Duration| now.checked_sub(time).unwrap_or(now);
         let outage = Duration::from_mins(3);

@@ -183,12 +183,13 @@ async fn erase_from_tops(admin: &Administrator, rankings: &Rankings, erased: &st
     }
 }
 
-/// Bans a player, which removes the player from every open ranking, or unbans a player, which
-/// restores the entries from the ledger.
+/// Bans or unbans a player. A ban removes the player from every open ranking. An unban restores the
+/// entries from the ledger.
 ///
 /// Writes a transaction to the ledger of every board that the player has scored on. Run it again
 /// after an interruption: the mark on the user is set first and removed last, so it keeps scores
-/// out meanwhile. Returns [`Error::Conflict`] when a later ban or unban has started, which wins.
+/// out meanwhile. A later ban or unban wins; this one then returns
+/// [`Error::Conflict`].
 pub async fn set_banned(
     admin: &Administrator,
     rankings: &Rankings,

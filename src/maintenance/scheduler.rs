@@ -55,11 +55,12 @@ impl Scheduler {
         Arc::new(Self { store, rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
-    /// Starts the background work: every ten minutes, maintains the ledger, freezes its ended months,
-    /// and finishes erasures; at the interval `every`, moves players to other segments, delivers
-    /// messages, checks counts, prepares rolling windows, rebuilds damaged rankings, closes due
-    /// periods, drops expired archives, removes rows of released rankings, computes combined boards,
-    /// and rebalances, which may also start earlier.
+    /// Starts the background work:
+    /// - every ten minutes: maintains the ledger, freezes its ended months, and finishes erasures;
+    /// - at the interval `every`: moves players to other segments, delivers messages, checks counts,
+    ///   prepares rolling windows, rebuilds damaged rankings, closes due periods, drops expired
+    ///   archives, removes rows of released rankings, and computes combined boards;
+    /// - at this interval, or earlier after many accepted scores: rebalances.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {

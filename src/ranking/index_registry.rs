@@ -338,7 +338,7 @@ impl IndexRegistry {
         is_valid.then(|| IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end })
     }
 
-    /// Returns the path by SQL, with a permit unless the read is shared.
+    /// Returns the SQL read path, with a permit unless the read is shared.
     ///
     /// The wait for a permit has the same limit as the wait for a connection.
     async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<ReadPath> {
@@ -352,13 +352,13 @@ impl IndexRegistry {
         }
     }
 
-    /// Returns the path by SQL with a permit. Do not wait for another permit while holding it.
+    /// Returns the SQL read path with a permit. Do not wait for another permit while holding it.
     pub(super) async fn sql_permit(&self, board_id: i32) -> Result<ReadPath> {
         self.limited_sql(&self.board(board_id), false).await
     }
 
-    /// Returns the path by SQL as [`Self::limited_sql`], once all batches are applied. For a ranking
-    /// without bucket rows, waits and returns an error.
+    /// Like [`Self::limited_sql`], but applies all batches first. For a ranking without bucket rows,
+    /// waits for `pool_wait` and returns an error.
     async fn applied_sql(
         &self,
         board: &BoardIndexes,

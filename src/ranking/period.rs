@@ -158,7 +158,7 @@ fn cache_resolution(
         rankings.periods.insert((board.id, selector.clone()), Arc::clone(&resolved), source);
         return Ok(PeriodResolution::Players(resolved, source));
     }
-    // Other periods have no archive any more, are not ready, or are empty.
+    // Without players: the archive was dropped, the period is being prepared, or it is empty.
     if resolved.period.state == PeriodState::Closed && !resolved.has_archive {
         return Err(Error::NotFound {
             what: Resource::Period,

@@ -184,7 +184,7 @@ impl Replica {
         if is_used == was_used {
             return;
         }
-        // Switch the reads. Only the server that answers them keeps indexes.
+        // Switch the reads. An instance keeps indexes only of the server that answers.
         let (next, last) = if is_used { (&*self.rankings, primary) } else { (primary, &*self.rankings) };
         next.indexes.resume();
         self.is_used.store(is_used, Ordering::Relaxed);

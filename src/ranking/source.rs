@@ -311,7 +311,8 @@ impl<'a> RankSource<'a> {
     }
 
     async fn live_from(&self, view: &IndexView, limit: u32, user_ids: &[String], around: u32) -> Result<LiveState> {
-        // Read all players at one version. Look up the chosen ones again if it is newer.
+        // Read all players at one version. Look up the chosen ones again if that
+        // version is newer than the look-up.
         let mut looked_up_at = view.read_index(|loaded, _| loaded.version.clone()).ok();
         let mut users = view.find(user_ids).await?;
         let (state, first, found) = loop {
@@ -333,7 +334,7 @@ impl<'a> RankSource<'a> {
             }
             users = again;
         };
-        // Add the profiles, in the revision of that state.
+        // Add the profiles, at the revision of that state.
         let index_rows = first.iter().chain(found.iter().flatten().flat_map(|found| &found.index_rows));
         let mut ids: Vec<u32> = index_rows.map(|index_row| index_row.key.user_id).collect();
         ids.sort_unstable();

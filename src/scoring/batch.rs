@@ -89,7 +89,8 @@ impl WriterLane {
         let mut cached = self.cached.take();
         for _ in 0..MAX_ATTEMPTS {
             let mut session = score_writer.batch_session(self.board_id, self.number, holds_lock).await?;
-            // Read the state of the lane. An uncontended writer reuses that of its last batch.
+            // Read the state of the lane. An uncontended writer reuses the rules and periods of its
+            // last batch, and reads only the players.
             let next = match cached.take().filter(|_| source == EventSource::Live && !holds_lock) {
                 Some(cached) => session.next_batch(cached, &users, &pending).await?,
                 None => None,

@@ -178,7 +178,7 @@ struct Group {
     port: i32,
 }
 
-/// What all roles share: how to reach the servers, and their state.
+/// State that all roles share: how to reach the servers, and whether they are reachable.
 pub(crate) struct Servers {
     pub(super) hosts: Arc<Hosts>,
     pub(super) owners: Mutex<Owners>,
@@ -218,8 +218,8 @@ impl Servers {
         join_all(pools.iter().map(Pool::is_reachable)).await.contains(&true)
     }
 
-    /// Returns whether an error means that PostgreSQL is unreachable. Waiting for a permit or for another
-    /// caller's read may time out for this reason, or under load.
+    /// Returns whether an error means that PostgreSQL is unreachable. A wait for a permit or a
+    /// shared read may time out because of an outage or of load.
     pub(crate) async fn is_outage(&self, error: &Error) -> bool {
         match error {
             Error::Outage(_) => true,
@@ -326,8 +326,8 @@ impl ScoreWriter {
         lanes.into_values().collect()
     }
 
-    /// Fails if the worker of a lane lacks periods of a board. They are open already, so the caller need
-    /// not delay the board's other lanes to open them.
+    /// Fails if the worker of a lane lacks periods of a board that the coordinator has opened. The
+    /// caller must not open them again, which would delay the board's other lanes.
     pub(crate) async fn require_periods(&self, board_id: i32, lane: i16) -> Result<()> {
         if !self.reader.servers.is_cluster() {
             return Ok(());

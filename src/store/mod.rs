@@ -70,7 +70,7 @@ const RESPONSE_GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Reader {
     readers: Pool,
-    /// For reads that wait for writers, so that they do not delay others.
+    /// For reads that wait for writers, so that they do not delay other reads.
     writers: Pool,
     pub(crate) servers: Arc<Servers>,
 }
@@ -83,7 +83,7 @@ pub(crate) struct IndexReader {
     reader: Reader,
 }
 
-/// Writes score batches, and makes the users, periods and ledger partitions that they need.
+/// Writes score batches, and creates the users, periods and ledger months that they need.
 #[derive(Debug, Clone)]
 pub(crate) struct ScoreWriter {
     /// On a cluster, each worker has a pool for its lanes.
@@ -96,7 +96,7 @@ pub(crate) struct ScoreWriter {
 /// Applies logged batches to bucket rows, and changes layouts.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketWriter {
-    /// A connection plans a step's statements on first use, while it holds the structure lock, so
+    /// A connection plans a step's statements on first use, while it holds the bucket lock, so
     /// these connections are reused.
     layout_writers: Pool,
     pub(crate) reader: Reader,

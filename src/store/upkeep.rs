@@ -82,8 +82,8 @@ impl Administrator {
         Ok(forgotten.unsigned_abs())
     }
 
-    /// Deletes up to 10,000 batches older than 20 minutes from the log, except the newest of each
-    /// lane; returns how many.
+    /// Deletes up to 10,000 batches older than 20 minutes from the log of each server, except
+    /// unapplied ones and the newest of each lane; returns how many.
     pub(crate) async fn forget_batches(&self) -> Result<u64> {
         let mut forgotten = 0;
         for pool in self.lane_pools() {

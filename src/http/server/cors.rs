@@ -40,8 +40,8 @@ fn allowed(origins: &[Origin], origin: &HeaderValue) -> Option<HeaderValue> {
     })
 }
 
-/// Answers preflight requests, and adds the CORS headers to responses. For instances whose settings
-/// name an origin.
+/// Answers preflight requests, and adds the CORS headers to responses. Registered only if the
+/// settings name an origin.
 pub(crate) async fn share(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

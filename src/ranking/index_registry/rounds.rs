@@ -57,7 +57,7 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let Some(indexes) = self.indexes.clone() else {
             return Err(Error::Stopping);
         };
-        // The lock first: a round that waits for it must not keep a connection from others.
+        // Take the lock before a connection: a round that waits must not hold one.
         let _guard = self.board.round_lock.lock().await;
         let mut connection = indexes.index_reader.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have

@@ -131,7 +131,8 @@ impl Columns {
             entries.rank_keys.push(change.now.rank_key);
             entries.tie_keys.push(change.now.tie_key);
         }
-        // All standings of the players with changes, also in windows that maintenance fills.
+        // All standings of the players with changes. Players not yet filled in a window are included,
+        // so that their rows carry the batch.
         let changed = decisions.entries.keys().map(|(player, _)| *player);
         for player in changed.chain(decisions.unfilled.iter().copied()).collect::<BTreeSet<_>>() {
             let changed = decisions.entries.range((player, i64::MIN)..=(player, i64::MAX));
