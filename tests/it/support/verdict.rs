@@ -170,9 +170,12 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
 fn may_be_missing(answer: &Answer, minimum: &MinimumVersions, seen: &LaterVersions, ledger: &Ledger) -> bool {
     let Question::Player { user, .. } = &answer.question else { return false };
     let Some(&user) = ledger.ids.get(user) else { return true };
-    // Among several periods of a kind, the requested one is unknown.
+    // The requested period is known only if the kind has one period, which has not ended since.
     let mut periods = ledger.periods.iter().filter(|(name, _)| name.split(':').next() == Some(answer.period));
     let (Some((_, slice)), None) = (periods.next(), periods.next()) else { return true };
+    if !slice.holds(Utc::now()) {
+        return true;
+    }
     let rows: Vec<_> = ledger.rows.iter().filter(|row| row.row.user == user).collect();
     let Some(lane) = rows.first().map(|row| row.lane) else { return true };
     let (from, to) = (minimum.of(answer)[lane], seen.after(answer.done_at).map_or(i64::MAX, |batches| batches[lane]));
