@@ -1455,7 +1455,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes a kind of period, description, icon_url, colour, events_per_minute or snapshots. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes a kind of period, or a rule that a board need not have, such as description. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -2339,6 +2339,66 @@ COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different n
 COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
 COMMENT ON COLUMN centile_store.boards.buckets IS 'Which new rankings have bucket rows: all, or only those of all time.';
+
+COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
+
+COMMENT ON CONSTRAINT boards_buckets_rules ON centile_store.boards IS 'buckets: does not apply to a combined board';
+
+COMMENT ON CONSTRAINT boards_colour_form ON centile_store.boards IS 'colour: must be # and six hexadecimal digits in lower case';
+
+COMMENT ON CONSTRAINT boards_combined_rules ON centile_store.boards IS 'mode: a combined board keeps all_time only, and has one lane, ties shared or first, and neither snapshots nor rolling windows';
+
+COMMENT ON CONSTRAINT boards_description_length ON centile_store.boards IS 'description: must have 1 to 1000 bytes';
+
+COMMENT ON CONSTRAINT boards_events_per_minute_range ON centile_store.boards IS 'events_per_minute: must be 1 to 10000';
+
+COMMENT ON CONSTRAINT boards_frozen_top_size_range ON centile_store.boards IS 'frozen_top_size: must be 1 to 1000';
+
+COMMENT ON CONSTRAINT boards_gain_max_kinds ON centile_store.boards IS 'gain_max: must be a JSON object of the kinds of period that the board keeps, or season';
+
+COMMENT ON CONSTRAINT boards_gain_max_positive ON centile_store.boards IS 'gain_max: must be whole numbers from 1 to 9007199254740991';
+
+COMMENT ON CONSTRAINT boards_icon_url_form ON centile_store.boards IS 'icon_url: must be an https URL or a path on this host, of at most 1024 bytes';
+
+COMMENT ON CONSTRAINT boards_kept_archives_kinds ON centile_store.boards IS 'kept_archives: must be a JSON object of hour, day, week, month, quarter, year, season, snapshot, rolling';
+
+COMMENT ON CONSTRAINT boards_kept_archives_positive ON centile_store.boards IS 'kept_archives: must be whole numbers from 1 to 1000000';
+
+COMMENT ON CONSTRAINT boards_lanes_range ON centile_store.boards IS 'lanes: must be 1 to 64';
+
+COMMENT ON CONSTRAINT boards_layout_bounds_count ON centile_store.boards IS 'first_layout: must have at most 99 bounds';
+
+COMMENT ON CONSTRAINT boards_mode_known ON centile_store.boards IS 'mode: must be sum, best, latest or combined';
+
+COMMENT ON CONSTRAINT boards_on_violation_known ON centile_store.boards IS 'on_violation: must be refuse or quarantine';
+
+COMMENT ON CONSTRAINT boards_periods_known ON centile_store.boards IS 'periods: must be one or more of all_time, hour, day, week, month, quarter, year';
+
+COMMENT ON CONSTRAINT boards_points_range ON centile_store.boards IS 'points_min: must not be above points_max, nor be the smallest 64-bit integer';
+
+COMMENT ON CONSTRAINT boards_reading_known ON centile_store.boards IS 'reading: must be public or key';
+
+COMMENT ON CONSTRAINT boards_rolling_lengths ON centile_store.boards IS 'rolling: must be up to 8 lengths of windows: 2d to 366d, or 24h';
+
+COMMENT ON CONSTRAINT boards_score_format_form ON centile_store.boards IS 'score_format: must be number, decimal:1 to decimal:18, duration:ms or duration:s; number and decimal may have a unit after a space';
+
+COMMENT ON CONSTRAINT boards_score_order_known ON centile_store.boards IS 'order: must be desc or asc';
+
+COMMENT ON CONSTRAINT boards_segments_form ON centile_store.boards IS 'segments: must be up to 4 different names of attributes, each of 1 to 32 lower-case letters, digits and ''_''';
+
+COMMENT ON CONSTRAINT boards_segments_rules ON centile_store.boards IS 'segments: a board with segments has neither snapshots nor rolling windows, and is not a combined board';
+
+COMMENT ON CONSTRAINT boards_snapshots_known ON centile_store.boards IS 'snapshots: must be day, week or month, on a board that keeps all_time';
+
+COMMENT ON CONSTRAINT boards_tags_form ON centile_store.boards IS 'tags: must be up to 20 tags of 1 to 40 lower-case letters, digits, ''-'' and ''_'', each beginning with a letter or a digit';
+
+COMMENT ON CONSTRAINT boards_tiebreak_needs_single_event ON centile_store.boards IS 'ties: a sum board has no tiebreak; use mode best or latest';
+
+COMMENT ON CONSTRAINT boards_tiers_form ON centile_store.boards IS 'tiers: must be up to 20 tiers with different names of 1 to 40 characters, as in gold: top 10 %, gold: rank 100 or gold: score 5000';
+
+COMMENT ON CONSTRAINT boards_ties_known ON centile_store.boards IS 'ties: must be shared, first or tiebreak';
+
+COMMENT ON CONSTRAINT boards_title_length ON centile_store.boards IS 'title: must have 1 to 128 bytes';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -6626,7 +6686,7 @@ COMMENT ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smal
 
 CREATE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) RETURNS centile_store.boards
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 DECLARE
     c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
     v_row   jsonb := to_jsonb(p_board);
@@ -6634,6 +6694,7 @@ DECLARE
         || '{"order": "", "first_layout": "", "combination": ""}';
     v_rules jsonb;
     v_name  text;
+    v_error text[];
     v_new   centile_store.boards;
 BEGIN
     IF jsonb_typeof(p_rules) IS DISTINCT FROM 'object' THEN
@@ -6646,14 +6707,16 @@ BEGIN
     END IF;
     v_rules := coalesce((
         SELECT jsonb_object_agg(r.name, r.value) FROM jsonb_each(p_rules) AS r (name, value)
-        WHERE r.value <> 'null' OR r.name = ANY ('{description,icon_url,colour,events_per_minute,snapshots}')), '{}');
+        LEFT JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
+        WHERE r.value <> 'null' OR NOT a.attnotnull), '{}');
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
                WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
-               WHERE r.name IN ('title', 'description') AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
+               JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
+               WHERE a.atttypid = 'text'::regtype AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
     IF v_name IS NOT NULL THEN
         RAISE EXCEPTION 'must be a text' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
@@ -6674,19 +6737,26 @@ BEGIN
     v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
     PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
     PERFORM centile_store.check_buckets(v_new.buckets) WHERE v_new.buckets <> p_board.buckets;
-    UPDATE centile_store.boards b
-    SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
-        time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
-        events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
-        layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
-        snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
-        description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-        segments = v_new.segments, buckets = v_new.buckets
-    WHERE b.id = p_board.id
-    RETURNING * INTO v_new;
+    BEGIN
+        UPDATE centile_store.boards b
+        SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
+            time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
+            events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
+            layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
+            snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
+            description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
+            segments = v_new.segments, buckets = v_new.buckets
+        WHERE b.id = p_board.id
+        RETURNING * INTO v_new;
+    EXCEPTION WHEN check_violation THEN
+        GET STACKED DIAGNOSTICS v_name = CONSTRAINT_NAME;
+        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$') FROM pg_constraint c
+                    WHERE c.conrelid = 'centile_store.boards'::regclass AND c.conname = v_name);
+        RAISE EXCEPTION '%', coalesce(v_error[2], SQLERRM) USING ERRCODE = 'CB422', DETAIL = coalesce(v_error[1], v_name);
+    END;
     RETURN v_new;
 END
-$$;
+$_$;
 
 COMMENT ON FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) IS 'Stores rules of a board and returns the new row. Example: SELECT (centile_store.set_rules(b, ''{"title": "Main board"}'')).title FROM centile_store.boards b WHERE b.slug = ''main'';';
 

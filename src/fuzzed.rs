@@ -17,7 +17,7 @@ use crate::{
 };
 
 pub use crate::model::{
-    board::{Board, Mode, PeriodKind, Ties},
+    board::{Board, Limits, Mode, PeriodKind, Ties},
     file_format::FileFormat,
     metadata::Metadata,
     period::{Period, PeriodSelector, PeriodState},

@@ -1,27 +1,22 @@
 //! For tests only: batches and count checks, as an instance runs them.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
-use chrono::DateTime;
 use serde_json::{Value, json};
 
 use crate::{
     Result,
     maintenance::verify::{CountFindings, check_counts},
-    model::{
-        board::{Board, Buckets, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
-        hidden::Hidden,
-        name::Named as _,
-        presentation::Presentation,
-        settings::Settings,
-        tier::Tiers,
-    },
+    model::{hidden::Hidden, name::Named as _, settings::Settings},
     rules::{EventSource, EventStanding, Refusal},
     scoring::batch::{self, EventOutcome},
     store::{Administrator, Store},
 };
 
-pub use crate::{background::Background, model::score::Event};
+pub use crate::{
+    background::Background,
+    model::{board::example as board, score::Event},
+};
 
 /// Writes batches to a database.
 #[derive(Debug)]
@@ -51,38 +46,6 @@ impl Batches {
             batch::WriterLane::new(board_id, lane).write_events(score_writer, bucket_writer, source, &events).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
     }
-}
-
-/// Returns a public board with one period, as PostgreSQL returns it.
-pub fn board(slug: &str) -> Result<Board> {
-    Ok(Board {
-        id: 1,
-        slug: slug.parse()?,
-        title: "Main".to_owned(),
-        mode: Mode::Sum,
-        order: Order::Desc,
-        ties: Ties::Shared,
-        periods: vec![PeriodKind::AllTime],
-        lanes: 1,
-        time_zone: "UTC".to_owned(),
-        points_min: 0,
-        points_max: 100,
-        frozen_top_size: 100,
-        kept_archives: KeptArchives::new(),
-        reading: Reading::Public,
-        events_per_minute: None,
-        gain_max: GainMax::new(),
-        on_violation: OnViolation::Refuse,
-        snapshots: None,
-        rolling: Vec::new(),
-        tags: BTreeSet::new(),
-        tiers: Tiers::default(),
-        segments: Vec::new(),
-        buckets: Buckets::All,
-        presentation: Presentation::default(),
-        combination: None,
-        created_at: DateTime::UNIX_EPOCH,
-    })
 }
 
 /// Prepares a connection to the database at `url`.

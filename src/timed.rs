@@ -2,7 +2,7 @@
 //! private.
 
 pub use crate::model::{
-    board::{Board, PeriodKind},
+    board::{Board, Limits, PeriodKind},
     period::{Period, PeriodSelector, PeriodState},
     rank::{AnsweredBy, Header, Page, Row},
     user::UserId,

@@ -4,7 +4,9 @@ use std::{error::Error, hint::black_box};
 
 use centile::{
     tested,
-    timed::{self, AnsweredBy, Board, Header, Page, Period, PeriodKind, PeriodSelector, PeriodState, Row, UserId},
+    timed::{
+        self, AnsweredBy, Board, Header, Limits, Page, Period, PeriodKind, PeriodSelector, PeriodState, Row, UserId,
+    },
 };
 use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, Throughput};
@@ -56,12 +58,11 @@ fn tops(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> 
 }
 
 fn board() -> Result<Board, Box<dyn Error>> {
+    let board = tested::board("arena")?;
     Ok(Board {
         periods: vec![PeriodKind::AllTime, PeriodKind::Week, PeriodKind::Month],
-        lanes: 4,
-        points_min: -1_000_000,
-        points_max: 1_000_000,
-        ..tested::board("arena")?
+        limits: Limits { lanes: 4, points_min: -1_000_000, points_max: 1_000_000, ..board.limits },
+        ..board
     })
 }
 

@@ -1,7 +1,7 @@
 -- Stores rules of a board, named as in the HTTP API, and returns the new row. An absent rule stays as it
--- is. null removes description, icon_url, colour, events_per_minute and snapshots, and leaves other rules
--- as they are. kept_archives and gain_max change the kinds of period that they name, and null removes a
--- kind. The constraints of the table check the values.
+-- is. null removes a rule whose column may be null, and leaves other rules as they are. kept_archives and
+-- gain_max change the kinds of period that they name, and null removes a kind. The constraints of the table
+-- check the values. The comment of a constraint is the field and the message of its error.
 CREATE OR REPLACE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -12,6 +12,7 @@ DECLARE
         || '{"order": "", "first_layout": "", "combination": ""}';
     v_rules jsonb;
     v_name  text;
+    v_error text[];
     v_new   centile_store.boards;
 BEGIN
     IF jsonb_typeof(p_rules) IS DISTINCT FROM 'object' THEN
@@ -24,14 +25,16 @@ BEGIN
     END IF;
     v_rules := coalesce((
         SELECT jsonb_object_agg(r.name, r.value) FROM jsonb_each(p_rules) AS r (name, value)
-        WHERE r.value <> 'null' OR r.name = ANY ('{description,icon_url,colour,events_per_minute,snapshots}')), '{}');
+        LEFT JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
+        WHERE r.value <> 'null' OR NOT a.attnotnull), '{}');
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
                WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
-               WHERE r.name IN ('title', 'description') AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
+               JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
+               WHERE a.atttypid = 'text'::regtype AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
     IF v_name IS NOT NULL THEN
         RAISE EXCEPTION 'must be a text' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
@@ -52,16 +55,23 @@ BEGIN
     v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
     PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
     PERFORM centile_store.check_buckets(v_new.buckets) WHERE v_new.buckets <> p_board.buckets;
-    UPDATE centile_store.boards b
-    SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
-        time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
-        events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
-        layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
-        snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
-        description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-        segments = v_new.segments, buckets = v_new.buckets
-    WHERE b.id = p_board.id
-    RETURNING * INTO v_new;
+    BEGIN
+        UPDATE centile_store.boards b
+        SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
+            time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
+            events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
+            layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
+            snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
+            description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
+            segments = v_new.segments, buckets = v_new.buckets
+        WHERE b.id = p_board.id
+        RETURNING * INTO v_new;
+    EXCEPTION WHEN check_violation THEN
+        GET STACKED DIAGNOSTICS v_name = CONSTRAINT_NAME;
+        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$') FROM pg_constraint c
+                    WHERE c.conrelid = 'centile_store.boards'::regclass AND c.conname = v_name);
+        RAISE EXCEPTION '%', coalesce(v_error[2], SQLERRM) USING ERRCODE = 'CB422', DETAIL = coalesce(v_error[1], v_name);
+    END;
     RETURN v_new;
 END
 $$;

@@ -146,8 +146,7 @@ pub(super) struct Combine {
     /// Keeps the title, order, ties and other settings of the board. `--join`, `--aggregate` and
     /// `--refresh` get their defaults unless you give them. Readers get the previous ranking until
     /// the new one is computed.
-    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags",
-        "score_format", "description", "icon_url", "colour", "tiers"])]
+    #[arg(long, conflicts_with_all = ["RankingFlags", "DisplayFlags"])]
     replace: bool,
     #[command(flatten)]
     ranking: RankingFlags,
@@ -161,10 +160,7 @@ pub(super) struct Combine {
 }
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("changes").required(true).multiple(true)
-    .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation", "snapshots", "rolling", "buckets", "tags", "no_tags",
-           "score_format", "description", "icon_url", "colour", "tiers", "no_tiers"])))]
+#[command(group(changes()))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -320,6 +316,13 @@ impl DisplayFlags {
     }
 }
 
+/// The flags of a change, of which at least one is required.
+fn changes() -> ArgGroup {
+    let flags = DisplayFlags::augment_args(EventFlags::augment_args(clap::Command::new("flags")));
+    let names = flags.get_arguments().map(|flag| flag.get_id().clone());
+    ArgGroup::new("changes").required(true).multiple(true).args(names).args(["no_tags", "no_tiers"])
+}
+
 /// Parses a mode of a board with events.
 fn event_modes() -> impl TypedValueParser<Value = Mode> {
     let names = Mode::VARIANTS.iter().filter(|name| **name != Mode::Combined.name());
@@ -459,7 +462,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Show { slug, json } => {
             let board = with_instance(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
-            if json { output::print_json(&BoardResponse::from(&*board)) } else { output::print(description(&board)) }
+            if json { output::print_json(&BoardResponse::from(&*board)) } else { output::print(description(&board)?) }
         }
     }
 }

@@ -122,7 +122,7 @@ impl LedgerReader {
             let message = format!("board {} is computed from other boards: read their transactions", board.slug);
             return Err(Error::conflict(Code::BoardCombined, message));
         }
-        let lanes = usize::try_from(board.lanes).unwrap_or_default();
+        let lanes = usize::try_from(board.limits.lanes).unwrap_or_default();
         let has_begun = matches!(start, LedgerStart::After(_));
         let (epoch, ids) = match start {
             LedgerStart::Oldest => (None, vec![0; lanes]),

@@ -112,8 +112,8 @@ fn checked(board: &Board, fields: Fields) -> Result<ImportedEvent> {
     };
     let user_id = fields.user_id.ok_or_else(|| missing("user_id"))?.parse()?;
     let points = whole("points", &fields.points.ok_or_else(|| missing("points"))?)?;
-    if !(board.points_min..=board.points_max).contains(&points) {
-        return Err(Violation::out_of_bounds(board.points_min, board.points_max).error(board));
+    if !(board.limits.points_min..=board.limits.points_max).contains(&points) {
+        return Err(Violation::out_of_bounds(board.limits.points_min, board.limits.points_max).error(board));
     }
     let tiebreak = fields.tiebreak.map(|value| whole("tiebreak", &value)).transpose()?;
     if tiebreak.is_some() && board.ties != Ties::Tiebreak {

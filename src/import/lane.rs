@@ -71,7 +71,7 @@ impl Lanes {
             tasks.spawn(Arc::clone(&context).write_lane(lane, batches));
             (lane, (Vec::new(), sender))
         };
-        let queues = (0..board.lanes).map(&mut start).collect();
+        let queues = (0..board.limits.lanes).map(&mut start).collect();
         let applying = AbortOnDropHandle::new(tokio::spawn(applier::apply_continuously(bucket_writer.clone())));
         Self { board: Arc::clone(board), batch_size, queues, tasks, context, applying }
     }

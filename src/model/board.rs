@@ -10,14 +10,17 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::model::{
-    combination::{Combination, CombinationSettings},
-    first_layout::{FirstLayout, FirstLayoutObject},
-    json,
-    presentation::{Colour, Description, IconUrl, Presentation, ScoreFormat, ScoreFormatText},
-    segment::Attribute,
-    tag::Tag,
-    tier::{TierText, Tiers},
+use crate::{
+    Result,
+    model::{
+        combination::{Combination, CombinationSettings},
+        first_layout::{FirstLayout, FirstLayoutObject},
+        json,
+        presentation::{Colour, Description, IconUrl, Presentation, ScoreFormat, ScoreFormatText},
+        segment::Attribute,
+        tag::Tag,
+        tier::{TierText, Tiers},
+    },
 };
 
 /// Selects boards. The default selects all.
@@ -278,28 +281,67 @@ pub struct Board {
     #[serde(skip_serializing)]
     #[schema(ignore)]
     pub combination: Option<Combination>,
-    /// Number of writer lanes.
-    #[serde(skip_serializing)]
+    /// Rules that only servers and administrators see.
+    #[serde(flatten, skip_serializing)]
     #[schema(ignore)]
+    pub limits: Limits,
+}
+
+/// Limits of the events of a board, and its lanes. Absent without a server or admin key for the board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = LimitsResponse)]
+pub struct Limits {
+    /// Number of writer lanes.
+    #[schema(required = false)]
     pub lanes: i16,
     /// Minimum points of an event.
-    #[serde(skip_serializing)]
-    #[schema(ignore)]
+    #[schema(required = false)]
     pub points_min: i64,
     /// Maximum points of an event.
-    #[serde(skip_serializing)]
-    #[schema(ignore)]
+    #[schema(required = false)]
     pub points_max: i64,
-    /// Maximum events of a player in any 60 seconds; no limit when absent.
-    #[serde(skip_serializing)]
-    #[schema(ignore)]
+    /// Maximum events of a player in any 60 seconds; null for no limit.
+    #[schema(required = false, example = 60)]
     pub events_per_minute: Option<i32>,
-    /// Maximum gain of a player in a period, by kind.
-    #[serde(skip_serializing)]
-    #[schema(ignore)]
+    /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
+    #[schema(required = false, value_type = BTreeMap<String, i64>, example = json!({"day": 5_000}))]
     pub gain_max: GainMax,
-    /// Treatment of an event that breaks a rule against cheating.
-    #[serde(skip_serializing)]
-    #[schema(ignore)]
+    /// How the board treats an event that breaks a rule: `refuse` or `quarantine`.
+    #[schema(required = false, value_type = String, example = "refuse")]
     pub on_violation: OnViolation,
+}
+
+/// A public board with one period, for tests.
+#[doc(hidden)]
+pub fn example(slug: &str) -> Result<Board> {
+    Ok(Board {
+        id: 1,
+        slug: slug.parse()?,
+        title: "Main".to_owned(),
+        mode: Mode::Sum,
+        order: Order::Desc,
+        ties: Ties::Shared,
+        periods: vec![PeriodKind::AllTime],
+        time_zone: "UTC".to_owned(),
+        frozen_top_size: 100,
+        kept_archives: KeptArchives::new(),
+        reading: Reading::Public,
+        snapshots: None,
+        rolling: Vec::new(),
+        tags: BTreeSet::new(),
+        presentation: Presentation::default(),
+        tiers: Tiers::default(),
+        segments: Vec::new(),
+        buckets: Buckets::All,
+        created_at: DateTime::UNIX_EPOCH,
+        combination: None,
+        limits: Limits {
+            lanes: 1,
+            points_min: 0,
+            points_max: 100,
+            events_per_minute: None,
+            gain_max: GainMax::new(),
+            on_violation: OnViolation::Refuse,
+        },
+    })
 }

@@ -90,9 +90,9 @@ pub async fn submit(
 }
 
 pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
-    let lane = i32::from(lane_hash(user_id.as_str())).checked_rem(i32::from(board.lanes));
+    let lane = i32::from(lane_hash(user_id.as_str())).checked_rem(i32::from(board.limits.lanes));
     lane.and_then(|lane| i16::try_from(lane).ok())
-        .ok_or_else(|| Error::Internal(format!("board {} has {} lanes", board.slug, board.lanes)))
+        .ok_or_else(|| Error::Internal(format!("board {} has {} lanes", board.slug, board.limits.lanes)))
 }
 
 /// Adds the ranks after the commit to the answers.

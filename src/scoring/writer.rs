@@ -154,7 +154,7 @@ impl Writers {
     fn is_full(&self, board: &Board) -> bool {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut events, mut stalled, mut longest) = (0, 0, Duration::ZERO);
-        for lane in (0..board.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
+        for lane in (0..board.limits.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
             let waiting = lane.waiting();
             events += waiting;
             if lane.estimate.is_stalled(self.max_wait) {
@@ -163,7 +163,7 @@ impl Writers {
                 longest = longest.max(lane.estimate.wait(waiting));
             }
         }
-        events >= NEVER_SHED_EVENTS && (stalled >= board.lanes || longest > self.max_wait)
+        events >= NEVER_SHED_EVENTS && (stalled >= board.limits.lanes || longest > self.max_wait)
     }
 
     /// Queues events for their lane; the returned future resolves after the commit.

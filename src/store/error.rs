@@ -9,64 +9,15 @@ use crate::{Code, Error, Resource, Result};
 /// Time after which a client retries while the clock is behind.
 const CLOCK_RETRY: Duration = Duration::from_secs(5);
 
-/// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 41] = [
+/// Constraint, the field that it concerns, and the error detail. Messages about rules of a board are
+/// comments of their constraints in the database.
+const CONSTRAINTS: [(&str, &str, &str); 14] = [
     (
         "boards_slug_form",
         "slug",
         "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
     ),
     ("users_reading_known", "reading", "must be public, key or default"),
-    ("boards_title_length", "title", "must have 1 to 128 bytes"),
-    ("boards_tiebreak_needs_single_event", "ties", "a sum board has no tiebreak; use mode best or latest"),
-    ("boards_periods_known", "periods", "must be one or more of all_time, hour, day, week, month, quarter, year"),
-    ("boards_lanes_range", "lanes", "must be 1 to 64"),
-    ("boards_points_range", "points_min", "must not be above points_max, nor be the smallest 64-bit integer"),
-    ("boards_layout_bounds_count", "first_layout", "must have at most 99 bounds"),
-    ("boards_frozen_top_size_range", "frozen_top_size", "must be 1 to 1000"),
-    (
-        "boards_kept_archives_kinds",
-        "kept_archives",
-        "must be a JSON object of hour, day, week, month, quarter, year, season, snapshot, rolling",
-    ),
-    ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
-    ("boards_snapshots_known", "snapshots", "must be day, week or month, on a board that keeps all_time"),
-    ("boards_rolling_lengths", "rolling", "must be up to 8 lengths of windows: 2d to 366d, or 24h"),
-    (
-        "boards_tags_form",
-        "tags",
-        "must be up to 20 tags of 1 to 40 lower-case letters, digits, '-' and '_', each beginning with a letter or a digit",
-    ),
-    (
-        "boards_score_format_form",
-        "score_format",
-        "must be number, decimal:1 to decimal:18, duration:ms or duration:s; number and decimal may have a unit after a space",
-    ),
-    ("boards_description_length", "description", "must have 1 to 1000 bytes"),
-    ("boards_icon_url_form", "icon_url", "must be an https URL or a path on this host, of at most 1024 bytes"),
-    ("boards_colour_form", "colour", "must be # and six hexadecimal digits in lower case"),
-    (
-        "boards_tiers_form",
-        "tiers",
-        "must be up to 20 tiers with different names of 1 to 40 characters, as in gold: top 10 %, gold: rank 100 or gold: score 5000",
-    ),
-    (
-        "boards_segments_form",
-        "segments",
-        "must be up to 4 different names of attributes, each of 1 to 32 lower-case letters, digits and '_'",
-    ),
-    (
-        "boards_segments_rules",
-        "segments",
-        "a board with segments has neither snapshots nor rolling windows, and is not a combined board",
-    ),
-    (
-        "boards_combined_rules",
-        "mode",
-        "a combined board keeps all_time only, and has one lane, ties shared or first, and neither snapshots nor rolling windows",
-    ),
-    ("boards_buckets_known", "buckets", "must be all or all_time"),
-    ("boards_buckets_rules", "buckets", "does not apply to a combined board"),
     ("combinations_join_rule_known", "join", "must be union or intersection"),
     ("combinations_aggregate_known", "aggregate", "must be sum, min or max"),
     (
@@ -76,15 +27,6 @@ const CONSTRAINTS: [(&str, &str, &str); 41] = [
     ),
     ("combination_sources_period_form", "sources", "a period must be a selector such as week:previous"),
     ("combination_sources_weight_range", "sources", "a weight must be from -1000000 to 1000000, and not 0"),
-    ("boards_reading_known", "reading", "must be public or key"),
-    ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),
-    (
-        "boards_gain_max_kinds",
-        "gain_max",
-        "must be a JSON object of the kinds of period that the board keeps, or season",
-    ),
-    ("boards_gain_max_positive", "gain_max", "must be whole numbers from 1 to 9007199254740991"),
-    ("boards_on_violation_known", "on_violation", "must be refuse or quarantine"),
     (
         "periods_season_form",
         "name",

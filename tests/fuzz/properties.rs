@@ -6,7 +6,8 @@ use std::str;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
     fuzzed::{
-        self, Board, File, FileFormat, Imported, Metadata, Mode, Period, PeriodKind, PeriodSelector, PeriodState, Ties,
+        self, Board, File, FileFormat, Imported, Limits, Metadata, Mode, Period, PeriodKind, PeriodSelector,
+        PeriodState, Ties,
     },
     tested, timed,
 };
@@ -228,7 +229,7 @@ fn check(board: &Board, event: &Imported) {
         };
         assert!(text.is_none_or(is_plain), "{event:?}");
     }
-    assert!((board.points_min..=board.points_max).contains(&event.points), "{event:?}");
+    assert!((board.limits.points_min..=board.limits.points_max).contains(&event.points), "{event:?}");
     let may_be = |tiebreak| board.ties == Ties::Tiebreak && (-2_048..=2_047).contains(&tiebreak);
     assert!(event.tiebreak.is_none_or(may_be), "{event:?}");
     assert!(event.occurred_at.is_none_or(|at| at.year() >= 2000), "{event:?}");
@@ -237,13 +238,12 @@ fn check(board: &Board, event: &Imported) {
 }
 
 fn board(ties: Ties) -> Board {
+    let board = tested::board("arena").unwrap_or_else(|_| unreachable!("a slug"));
     Board {
         mode: Mode::Best,
         ties,
         periods: vec![PeriodKind::AllTime, PeriodKind::Week],
-        lanes: 4,
-        points_min: -1_000_000,
-        points_max: 1_000_000,
-        ..tested::board("arena").unwrap_or_else(|_| unreachable!("a slug"))
+        limits: Limits { lanes: 4, points_min: -1_000_000, points_max: 1_000_000, ..board.limits },
+        ..board
     }
 }

@@ -1,11 +1,14 @@
 //! Boards as rows of a table, and as descriptions.
 
+use serde_json::Value;
+
 use crate::{
+    Error, Result,
     cli::output::{self, fields, list, thousands},
+    http::api::board::BoardResponse,
     model::board::{ArchivedKind, Board},
     model::combination::{Combination, CombinationFailure},
     model::name::Named as _,
-    model::presentation::Presentation,
     model::tag::Tag,
 };
 
@@ -26,7 +29,7 @@ pub(super) fn row(board: &Board) -> [String; 9] {
         board.order.name().to_owned(),
         board.ties.name().to_owned(),
         periods(board),
-        board.lanes.to_string(),
+        board.limits.lanes.to_string(),
         board.time_zone.clone(),
         tags(board, ""),
     ]
@@ -45,48 +48,28 @@ fn archives(board: &Board) -> String {
     }
 }
 
-/// Describes the maximum gain of a player.
-fn gains(board: &Board) -> String {
-    let limits: Vec<String> =
-        board.gain_max.iter().map(|(kind, most)| format!("{} per {}", thousands(most), kind.name())).collect();
-    list(&limits, "no limit")
+/// Writes a value for people; an empty one is `none`.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => thousands(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => list(&items.iter().map(text).collect::<Vec<_>>(), "none"),
+        Value::Object(members) => {
+            list(&members.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect::<Vec<_>>(), "none")
+        }
+    }
 }
 
-pub(super) fn description(board: &Board) -> String {
-    let mut shown = vec![
-        ("slug", board.slug.to_string()),
-        ("title", board.title.clone()),
-        ("mode", board.mode.name().to_owned()),
-        ("order", board.order.name().to_owned()),
-        ("ties", board.ties.name().to_owned()),
-        ("periods", periods(board)),
-        ("lanes", board.lanes.to_string()),
-        ("time zone", board.time_zone.clone()),
-        ("points", format!("{} to {}", thousands(board.points_min), thousands(board.points_max))),
-        ("frozen top", thousands(board.frozen_top_size)),
-        ("archives", archives(board)),
-        ("reading", board.reading.name().to_owned()),
-        (
-            "events",
-            board
-                .events_per_minute
-                .map_or_else(|| "no limit".to_owned(), |n| format!("{} per minute and player", thousands(n))),
-        ),
-        ("gain", gains(board)),
-        ("violation", board.on_violation.name().to_owned()),
-        ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
-        ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
-        ("buckets", board.buckets.name().to_owned()),
-        ("tags", tags(board, "none")),
-        ("format", board.presentation.score_format.to_string()),
-        ("created", output::time(Some(board.created_at))),
-    ];
-    let Presentation { description, icon_url, colour, .. } = &board.presentation;
-    shown.extend(description.iter().map(|description| ("about", description.to_string())));
-    shown.extend(icon_url.iter().map(|url| ("icon", url.to_string())));
-    shown.extend(colour.iter().map(|colour| ("colour", colour.to_string())));
-    shown.extend(board.tiers.iter().map(|tier| ("tier", tier.to_string())));
-    shown.extend(board.segments.iter().map(|attribute| ("segment", attribute.to_string())));
+/// Lists the settings of a board by their names in the HTTP API.
+pub(super) fn description(board: &Board) -> Result<String> {
+    let settings = serde_json::to_value(BoardResponse::from(board))
+        .map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
+    let settings = settings.as_object().into_iter().flatten().filter(|(name, _)| *name != "combination");
+    let value = |name: &str, value| if name == "kept_archives" { archives(board) } else { text(value) };
+    let mut shown: Vec<_> = settings.map(|(name, set)| (name.as_str(), value(name, set))).collect();
+    shown.sort_by_key(|(name, _)| (*name != "slug", *name != "title"));
     if let Some(Combination { join, aggregate, sources, refresh, as_of, failure }) = &board.combination {
         let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
         shown.extend([
@@ -99,5 +82,5 @@ pub(super) fn description(board: &Board) -> String {
             shown.push(("failed", format!("{}: {detail}", output::time(Some(*at)))));
         }
     }
-    fields(&shown)
+    Ok(fields(&shown))
 }

@@ -24,7 +24,7 @@ use crate::{
         },
     },
     model::{
-        board::{Board, BoardSettings, GainMax, OnViolation},
+        board::{Board, BoardSettings, Limits},
         combination::Combination,
         tag::Tag,
     },
@@ -40,30 +40,7 @@ pub(crate) struct BoardResponse<'a> {
     #[schema(nullable = false)]
     combination: Option<Combination>,
     #[serde(flatten)]
-    limits: Option<LimitsResponse<'a>>,
-}
-
-/// Limits of the events of a board, and its lanes. Absent without a server or admin key for the board.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LimitsResponse<'a> {
-    /// Number of writer lanes.
-    #[schema(required = false)]
-    lanes: i16,
-    /// Minimum points of an event.
-    #[schema(required = false)]
-    points_min: i64,
-    /// Maximum points of an event.
-    #[schema(required = false)]
-    points_max: i64,
-    /// Maximum events of a player in any 60 seconds; null for no limit.
-    #[schema(required = false, example = 60)]
-    events_per_minute: Option<i32>,
-    /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
-    #[schema(required = false, value_type = BTreeMap<String, i64>, example = json!({"day": 5_000}))]
-    gain_max: &'a GainMax,
-    /// How the board treats an event that breaks a rule: `refuse` or `quarantine`.
-    #[schema(required = false, value_type = String, example = "refuse")]
-    on_violation: OnViolation,
+    limits: Option<&'a Limits>,
 }
 
 impl<'a> BoardResponse<'a> {
@@ -80,15 +57,7 @@ impl<'a> BoardResponse<'a> {
 impl<'a> From<&'a Board> for BoardResponse<'a> {
     /// Describes a board to a holder of a server or admin key.
     fn from(board: &'a Board) -> Self {
-        let limits = LimitsResponse {
-            lanes: board.lanes,
-            points_min: board.points_min,
-            points_max: board.points_max,
-            events_per_minute: board.events_per_minute,
-            gain_max: &board.gain_max,
-            on_violation: board.on_violation,
-        };
-        Self { board, combination: board.combination.clone(), limits: Some(limits) }
+        Self { board, combination: board.combination.clone(), limits: Some(&board.limits) }
     }
 }
 

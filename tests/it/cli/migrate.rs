@@ -330,7 +330,14 @@ fn changed_files(change: impl FnOnce(&Path)) -> Files {
 async fn keys_that_had_to_sign_are_revoked() {
     let db = TestDb::empty().await;
     let before = changed_files(|root| {
-        fs::remove_file(root.join("migrations/V33__remove_request_signatures.sql")).unwrap();
+        for migration in fs::read_dir(root.join("migrations")).unwrap() {
+            let path = migration.unwrap().path();
+            let number =
+                path.file_name().and_then(|name| name.to_str()?.strip_prefix('V')?.split_once('_')?.0.parse().ok());
+            if number.is_some_and(|number: u32| number >= 33) {
+                fs::remove_file(path).unwrap();
+            }
+        }
         let signed = "boards, signing_secret IS NOT NULL AS signed, created_at";
         edit(root, "sql/views/api_keys.sql", "boards, created_at", signed);
     });
@@ -344,7 +351,7 @@ async fn keys_that_had_to_sign_are_revoked() {
     )
     .await;
     let report = migrate(&db.pool().await).await.unwrap();
-    assert_eq!(report.migrations, ["V33__remove_request_signatures"]);
+    assert_eq!(report.migrations[0], "V33__remove_request_signatures");
     let revoked: Vec<(String, bool)> =
         query_as("SELECT key_id, revoked_at > now() - interval '1 hour' FROM centile.api_keys WHERE revoked_at IS NOT NULL ORDER BY 1")
             .fetch_all(&db.pool().await)

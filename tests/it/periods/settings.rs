@@ -131,14 +131,20 @@ async fn retention_is_set_shown_and_changed() {
     let made = run(&db, &board).json();
     assert_eq!((&made["frozen_top_size"], &made["kept_archives"]), (&json!(10), &json!({"day": 7})));
     let shown = run(&db, &["board", "show", "plain"]).well();
-    assert!(shown.contains("frozen top  100\narchives    keep all\n"), "{shown}");
+    assert!(shown.contains("frozen_top_size    100\n"), "{shown}");
     let change = ["board", "change", "laps", "--title", "Laps", "--points-max", "9", "--points-min=-9"];
     let kept = ["--frozen-top", "20", "--keep", "day=all", "--keep", "month=1200"];
     assert_eq!(run(&db, &[change.as_slice(), &kept].concat()).well(), "board laps changed\n");
     let shown = run(&db, &["board", "show", "laps"]).well();
-    for line in
-        ["title       Laps", "points      -9 to 9", "frozen top  20", "archives    month: newest 1,200, others: all"]
-    {
+    for line in [
+        "slug               laps",
+        "title              Laps",
+        "points_min         -9",
+        "points_max         9",
+        "frozen_top_size    20",
+        "kept_archives      month: newest 1,200, others: all",
+        "events_per_minute  none",
+    ] {
         assert!(shown.contains(&format!("{line}\n")), "{line:?} is not in {shown}");
     }
     // New boards have defaults for hours and snapshots, and windows keep none.
@@ -153,7 +159,7 @@ async fn retention_is_set_shown_and_changed() {
     let null = site.admin(Method::POST, "/v1/boards", null).await.is(201);
     assert_eq!(null["kept_archives"], json!({}));
     let shown = run(&db, &["board", "show", "all-hours"]).well();
-    assert!(shown.contains("archives    rolling: none, others: all\n"), "{shown}");
+    assert!(shown.contains("kept_archives      rolling: none, others: all\n"), "{shown}");
     let same = run(&db, &["board", "change", "laps", "--points-max", "8", "--json"]).json();
     assert_eq!((&same["points_min"], &same["kept_archives"]), (&json!(-9), &json!({"month": 1_200})));
 }
@@ -198,18 +204,24 @@ async fn invalid_retention_is_refused_with_its_field() {
     run(&db, &["board", "change", "none", "--title", "x"]).refused(1, &["no board", "none"]);
 
     // From psql, without the checks of the service.
-    for (call, constraint) in [
-        ("centile.create_board('new', '{\"frozen_top_size\": 1001}')", "boards_frozen_top_size_range"),
-        ("centile.update_board('main', '{\"kept_archives\": {\"decade\": 1}}')", "boards_kept_archives_kinds"),
-        ("centile.update_board('main', '{\"kept_archives\": [1]}')", "boards_kept_archives_kinds"),
-        ("centile.create_board('new', '{\"kept_archives\": 5}')", "boards_kept_archives_kinds"),
-        ("centile.update_board('main', '{\"kept_archives\": {\"day\": 1.5}}')", "boards_kept_archives_positive"),
-        ("centile.update_board('main', '{\"kept_archives\": {\"day\": \"1\"}}')", "boards_kept_archives_positive"),
+    for (call, words) in [
+        ("centile.create_board('new', '{\"frozen_top_size\": 1001}')", "frozen_top_size: must be 1 to 1000"),
+        (
+            "centile.update_board('main', '{\"kept_archives\": {\"decade\": 1}}')",
+            "kept_archives: must be a JSON object",
+        ),
+        ("centile.update_board('main', '{\"kept_archives\": [1]}')", "kept_archives: must be a JSON object"),
+        ("centile.create_board('new', '{\"kept_archives\": 5}')", "kept_archives: must be a JSON object"),
+        ("centile.update_board('main', '{\"kept_archives\": {\"day\": 1.5}}')", "kept_archives: must be whole numbers"),
+        (
+            "centile.update_board('main', '{\"kept_archives\": {\"day\": \"1\"}}')",
+            "kept_archives: must be whole numbers",
+        ),
     ] {
         let error = query(sqlx::AssertSqlSafe(format!("SELECT {call}"))).execute(&db.pool().await).await.unwrap_err();
-        let violated = error.as_database_error().and_then(|error| error.constraint());
-        assert_eq!(violated, Some(constraint), "{call}: {error}");
-        assert_eq!(centile::Error::from(error).code().status(), 422, "{call}");
+        let error = centile::Error::from(error);
+        assert_eq!(error.code().status(), 422, "{call}");
+        assert!(error.to_string().starts_with(words), "{call}: {error}");
     }
 }
 
@@ -229,7 +241,7 @@ async fn a_document_that_is_not_rules_is_refused_in_psql_and_stores_nothing() {
         (json!({"title": {"en": "New"}}), "must be a text"),
         (json!({"lanes": "two"}), "smallint"),
         (json!({"periods": ["day", "day"]}), "each kind at most once"),
-        (json!({"periods": ["decade"]}), "boards_periods_known"),
+        (json!({"periods": ["decade"]}), "must be one or more of all_time"),
         (json!({"rolling": ["7d", "7d"]}), "each length at most once"),
         (json!({"first_layout": {}}), "either bounds or expected_points"),
         (json!({"first_layout": {"bounds": [1], "expected_points": 500}}), "either bounds or expected_points"),
