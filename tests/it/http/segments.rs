@@ -14,7 +14,7 @@ use sqlx::query_scalar;
 use crate::{
     http::api::site::{Answer, Site},
     support::{
-        TestDb, audit, make_key, run,
+        TestDb, audit, make_key, ranking_reads, run,
         wait::{until, within},
     },
 };
@@ -414,18 +414,8 @@ async fn segments_are_as_private_as_their_board() {
     let db = TestDb::new().await;
     let site = board(&db, &["--no-maintenance"]).await;
     site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
-    for path in [
-        "scores",
-        "scores/ada",
-        "distribution",
-        "tiers",
-        "rank?score=1",
-        "live",
-        "scores.csv",
-        "scores/query?user_id=ada",
-    ] {
-        let joint = if path.contains('?') { '&' } else { '?' };
-        let path = format!("/v1/boards/main/{path}{joint}segment=country:DE");
+    for read in ranking_reads("ada").iter().map(String::as_str).chain(["live?", "scores.csv?"]) {
+        let path = format!("/v1/boards/main/{read}segment=country:DE");
         let answer = site.get(&path).await;
         assert_eq!(answer.status, 401, "{path}: {answer:?}");
         assert!(!answer.text.contains("country"), "{answer:?}");

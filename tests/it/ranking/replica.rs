@@ -8,6 +8,7 @@ use crate::support::{
     boundary::until_no_hour_ends,
     centile,
     load::{PATIENT, key},
+    ranking_reads,
     replica::Cluster,
     wait::{until, until_some},
 };
@@ -141,26 +142,19 @@ async fn a_replica_answers_every_read_like_the_primary() {
     let primary = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "primary", &flags)).await;
     let on_primary = Site { serve: primary.expect("a service"), key: on_replica.key.clone() };
     cluster.until_replayed().await;
-    let reads = [
-        "scores",
-        "scores?from=11&limit=7",
-        "scores/p7",
-        "scores/p7?around=9",
-        "scores/query?user_id=p1&user_id=p2",
-        "rank?score=30",
-        "distribution",
-        "tiers",
-        "periods",
-    ];
-    let paths = reads.iter().flat_map(|read| {
-        let sign = if read.contains('?') { '&' } else { '?' };
-        let periods = if *read == "periods" { &[""][..] } else { &["", "period=day", "period=season:old"] };
-        periods.iter().map(move |period| format!("/v1/boards/arena/{read}{sign}{period}"))
-    });
+    let periods = ["", "period=day", "period=season:old"];
+    let paths = ranking_reads("p7");
+    let paths = paths.iter().flat_map(|read| periods.map(|period| format!("/v1/boards/arena/{read}{period}")));
     let files = ["", "?period=season:old"]
         .iter()
         .flat_map(|period| ["csv", "ndjson"].map(|format| format!("/v1/boards/arena/scores.{format}{period}")));
-    let others = ["/v1/boards/arena/scores/p7/progress", "/v1/users/p7/standings", "/v1/scores", "/boards/arena"];
+    let others = [
+        "/v1/boards/arena/periods",
+        "/v1/boards/arena/scores/p7/progress",
+        "/v1/users/p7/standings",
+        "/v1/scores",
+        "/boards/arena",
+    ];
     for path in paths.chain(files).chain(others.map(ToOwned::to_owned)) {
         let read = async |site: &Site| {
             let answer = site.serve.client.get(site.serve.at(&path)).bearer_auth(&site.key).send().await;

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use crate::{
     http::api::site::Site,
     support::{
-        Files, Serve, amount, audit, folder, next_number, own_postgres, redis_url, run_at,
+        Files, Serve, amount, audit, folder, next_number, own_postgres, ranking_reads, redis_url, run_at,
         wait::{until, until_some},
     },
 };
@@ -100,9 +100,7 @@ async fn answers(site: &Site) -> Vec<Value> {
     let mut answers = Vec::new();
     for board in ["arena", "race"] {
         for period in ["all_time", "week", "week:2024-01-08", "week:2024-01-15", "month:2024-01", "day:2024-01-12"] {
-            for rest in
-                ["scores?", "scores?from=1&limit=1000&", "scores/p7?around=5&", "rank?score=6&", "distribution?"]
-            {
+            for rest in ranking_reads("p7") {
                 let answer = site.get(&format!("/v1/boards/{board}/{rest}period={period}")).await;
                 assert!([200, 404].contains(&answer.status), "{answer:?}");
                 let mut body = answer.body;

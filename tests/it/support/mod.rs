@@ -92,6 +92,23 @@ pub fn amount<T>(quick: T, full: T) -> T {
     if std::env::var_os("CENTILE_FULL").is_some_and(|flag| flag == "1") { full } else { quick }
 }
 
+/// Reads of a ranking with this player, below `/v1/boards/{board}/`. A parameter can be appended.
+pub fn ranking_reads(user: &str) -> [String; 10] {
+    [
+        "scores?",
+        "scores?limit=5&",
+        "scores?from=3&limit=1000&",
+        "scores/query?user_id=USER&user_id=p2&",
+        "scores/USER?",
+        "scores/USER?around=0&",
+        "scores/USER?around=5&",
+        "rank?score=7&",
+        "distribution?",
+        "tiers?",
+    ]
+    .map(|read| read.replace("USER", user))
+}
+
 /// Returns a client that closes an idle connection before the service does (after 75 seconds).
 /// Otherwise a request could be lost because the service closes the connection at the same moment.
 pub fn client() -> reqwest::Client {

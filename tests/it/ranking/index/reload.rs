@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Pair, Sums, from_index, source};
-use crate::support::{Files, TestDb, amount, audit, import, layout, run, wait::until};
+use crate::support::{Files, TestDb, amount, audit, import, layout, ranking_reads, run, wait::until};
 
 /// Log message of a load.
 const LOADED: &str = "rank index loaded";
@@ -125,14 +125,7 @@ async fn a_closed_period_leaves_the_index_and_others_stay() {
     }
     import(&db, &files.write("week.csv", file), "main", &[]).well(90, 0);
     pair.shows("main", &sums).await;
-    let week = [
-        "scores?from=2&limit=1000&",
-        "scores/p7?around=4&",
-        "distribution?",
-        "rank?score=20&",
-        "scores/query?user_id=p3&user_id=p9&",
-    ]
-    .map(|rest| format!("/v1/boards/main/{rest}period=week:2024-01-15"));
+    let week = ranking_reads("p7").map(|rest| format!("/v1/boards/main/{rest}period=week:2024-01-15"));
     let mut open = Vec::new();
     for path in &week {
         open.push(pair.read(path).await);
