@@ -643,7 +643,7 @@ $$;
 
 COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Erases a player''s identity and friends, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
 
-CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
+CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT NULL::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -657,7 +657,7 @@ BEGIN
     IF (SELECT k.rank_key FROM centile_store.applied_key(v_source.ranking_id, v_user_id) k) IS NULL
             AND NOT EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
-            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);
+            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', coalesce(p_period, 'its default period'), p_board);
     END IF;
     FOR step, what, statement IN
         SELECT s.* FROM centile_store.rank_steps(v_source.ranking_id, v_source.archived_period_id, v_user_id) WITH ORDINALITY AS r (what, statement, n)
@@ -673,7 +673,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Without p_period, of the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -836,7 +836,7 @@ $$;
 
 COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
-CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -849,7 +849,7 @@ CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::tex
     ORDER BY r.position
 $$;
 
-COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
+COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
 
 CREATE FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
     LANGUAGE plpgsql STABLE STRICT ROWS 1 PARALLEL SAFE
@@ -930,7 +930,7 @@ $_$;
 
 COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The hour, day, week, month, quarter, year or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
-CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone, tier text)
+CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT NULL::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone, tier text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -947,9 +947,9 @@ CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEF
         FROM centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
-COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position, percentile and tier of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position, percentile and tier of a player in a period. Without p_period, of the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time'::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT NULL::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -967,7 +967,7 @@ CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text 
     ORDER BY r.position
 $$;
 
-COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
+COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. Without p_period, of the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 
 CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone, tier text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1078,6 +1078,7 @@ DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_period record;
 BEGIN
+    p_period := coalesce(p_period, v_board.default_period);
     SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
@@ -1097,21 +1098,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) IS 'The current ranking of a period, or the period itself when its archive answers for it. Example: SELECT * FROM centile_store.source_named(''main'', ''all_time'');';
 
-CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time'::text) RETURNS bigint
+CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT NULL::text) RETURNS bigint
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     RETURN (SELECT (1 + COALESCE(centile_store.newcomers_above(s.ranking_id, s.archived_period_id, rank_of_score.p_score), (0)::bigint)) FROM centile_store.source_named(rank_of_score.p_board, rank_of_score.p_period) s(ranking_id, archived_period_id));
 
-COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
+COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Without p_period, of the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
-CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.* FROM centile.page(p_board, p_period, 1, 2147483647) p
 $$;
 
-COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1386,7 +1387,7 @@ CREATE FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_
 
 COMMENT ON FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_rank bigint, p_players bigint) IS 'The first of these tiers whose rule a player meets; NULL for none. centile.periods has the tiers of each period. Example: SELECT centile.tier_of(''{gold: top 10 %,silver: score 5000}'', ''desc'', 5200, 11, 100) AS tier;';
 
-CREATE FUNCTION centile.tiers(p_board text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(place integer, tier text, rule text, players bigint)
+CREATE FUNCTION centile.tiers(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE(place integer, tier text, rule text, players bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1398,7 +1399,7 @@ CREATE FUNCTION centile.tiers(p_board text, p_period text DEFAULT 'all_time'::te
     ORDER BY t.place
 $$;
 
-COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Without p_period, of the default period of the board. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -2268,10 +2269,12 @@ CREATE TABLE centile_store.boards (
     tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     segments text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     buckets text DEFAULT 'all'::text NOT NULL,
+    default_period text DEFAULT 'all_time'::text NOT NULL,
     CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
     CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
     CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
+    CONSTRAINT boards_default_period_kept CHECK (((default_period = ANY (periods)) OR (periods = '{}'::text[]))),
     CONSTRAINT boards_description_length CHECK (((octet_length(description) >= 1) AND (octet_length(description) <= 1000))),
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
@@ -2340,6 +2343,8 @@ COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users.
 
 COMMENT ON COLUMN centile_store.boards.buckets IS 'Which new rankings have bucket rows: all, or only those of all time.';
 
+COMMENT ON COLUMN centile_store.boards.default_period IS 'The kind whose current period answers requests that name no period.';
+
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
 COMMENT ON CONSTRAINT boards_buckets_rules ON centile_store.boards IS 'buckets: does not apply to a combined board';
@@ -2347,6 +2352,8 @@ COMMENT ON CONSTRAINT boards_buckets_rules ON centile_store.boards IS 'buckets: 
 COMMENT ON CONSTRAINT boards_colour_form ON centile_store.boards IS 'colour: must be # and six hexadecimal digits in lower case';
 
 COMMENT ON CONSTRAINT boards_combined_rules ON centile_store.boards IS 'mode: a combined board keeps all_time only, and has one lane, ties shared or first, and neither snapshots nor rolling windows';
+
+COMMENT ON CONSTRAINT boards_default_period_kept ON centile_store.boards IS 'default_period: must be a kind of period that the board keeps';
 
 COMMENT ON CONSTRAINT boards_description_length ON centile_store.boards IS 'description: must have 1 to 1000 bytes';
 
@@ -6733,6 +6740,7 @@ BEGIN
         RAISE EXCEPTION 'must have each length at most once' USING ERRCODE = 'CB422', DETAIL = 'rolling';
     END IF;
     v_new.periods := ARRAY(SELECT k FROM unnest(v_new.periods) AS k ORDER BY array_position(c_kinds, k));
+    v_new.default_period := coalesce(v_rules ->> 'default_period', CASE WHEN v_new.default_period = ANY (v_new.periods) THEN v_new.default_period END, v_new.periods[1], v_new.default_period);
     v_new.rolling := ARRAY(SELECT r FROM unnest(v_new.rolling) AS r ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric);
     v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
     PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
@@ -6745,7 +6753,7 @@ BEGIN
             layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
             snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
             description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-            segments = v_new.segments, buckets = v_new.buckets
+            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period
         WHERE b.id = p_board.id
         RETURNING * INTO v_new;
     EXCEPTION WHEN check_violation THEN
@@ -7592,10 +7600,11 @@ CREATE VIEW centile.boards AS
     boards.tiers,
     boards.created_at,
     boards.segments,
-    boards.buckets
+    boards.buckets,
+    boards.default_period
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that answers calls that name none. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,

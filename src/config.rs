@@ -220,6 +220,13 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_PROFILES", value_name = "READERS", default_value = "public", value_parser = named::<Reading>())]
     profiles: Reading,
 
+    /// Comma-separated members of the players' metadata that everyone may read, such as `clan,title`
+    ///
+    /// Responses show them with `profile=true`, up to 1,024 bytes per player: members that come first
+    /// here have priority.
+    #[arg(long, env = "CENTILE_PUBLIC_PROFILE", value_name = "MEMBER,…", value_delimiter = ',', value_parser = member)]
+    public_profile: Vec<String>,
+
     /// Timeout for slow clients, in seconds
     ///
     /// Applies separately to receiving a request's head, to receiving its body, and to sending each
@@ -373,6 +380,12 @@ pub struct InstanceFlags {
     no_maintenance: bool,
 }
 
+/// Parses the name of a member of the players' metadata.
+fn member(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    if name.is_empty() { Err("give the name of a member".to_owned()) } else { Ok(name.to_owned()) }
+}
+
 impl InstanceFlags {
     /// Returns the settings of the HTTP layer, without TLS.
     pub fn http(&self) -> http::Settings {
@@ -390,6 +403,7 @@ impl InstanceFlags {
             heartbeat: Duration::from_secs(self.heartbeat.into()),
             allows_http_avatars: self.allow_http_avatars,
             profiles: self.profiles,
+            public_profile: self.public_profile.clone(),
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             key_rate: Rate::new(self.key_rate, self.key_burst),
             address_rate: Rate::new(self.address_rate, self.address_burst),

@@ -87,6 +87,7 @@ fn page(size: u64) -> Page {
         score: 1_000_000,
         reached_at: DateTime::<Utc>::UNIX_EPOCH,
         metadata: None,
+        profile: None,
     };
     let version = "4288b18ab3c2.22841e5fd0c1a3b7".to_owned();
     Page {

@@ -1,5 +1,5 @@
 -- Runs each statement of rank_steps once, all in one snapshot. The times include planning.
-CREATE OR REPLACE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT NULL)
 RETURNS TABLE (step integer, what text, value text, time_ms numeric, statement text)
 LANGUAGE plpgsql STABLE ROWS 14 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -14,7 +14,7 @@ BEGIN
     IF (SELECT k.rank_key FROM centile_store.applied_key(v_source.ranking_id, v_user_id) k) IS NULL
             AND NOT EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
-            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);
+            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', coalesce(p_period, 'its default period'), p_board);
     END IF;
     FOR step, what, statement IN
         SELECT s.* FROM centile_store.rank_steps(v_source.ranking_id, v_source.archived_period_id, v_user_id) WITH ORDINALITY AS r (what, statement, n)
@@ -31,5 +31,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.explain_rank(text, text, text) IS
-'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Without p_period, of the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 GRANT EXECUTE ON FUNCTION centile.explain_rank(text, text, text) TO centile_reader;

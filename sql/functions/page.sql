@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time', p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -13,5 +13,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.page(text, text, bigint, integer) IS
-'Players of a period from a position, best first. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
+'Players of a period from a position, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
 GRANT EXECUTE ON FUNCTION centile.page(text, text, bigint, integer) TO centile_reader;

@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT NULL)
 RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz, tier text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -17,5 +17,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(text, text, text) IS
-'Rank, position, percentile and tier of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
+'Rank, position, percentile and tier of a player in a period. Without p_period, of the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.player_rank(text, text, text) TO centile_reader;

@@ -1,4 +1,4 @@
-CREATE OR REPLACE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time', p_around integer DEFAULT 4)
+CREATE OR REPLACE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT NULL, p_around integer DEFAULT 4)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -18,5 +18,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.players_around(text, text, text, integer) IS
-'A player with the players above and below. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
+'A player with the players above and below. Without p_period, of the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 GRANT EXECUTE ON FUNCTION centile.players_around(text, text, text, integer) TO centile_reader;

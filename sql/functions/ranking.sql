@@ -1,5 +1,5 @@
 -- SECURITY DEFINER, because archives belong to the owner. For a few rows call centile.page.
-CREATE OR REPLACE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE ROWS 100000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -8,5 +8,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.ranking(text, text) IS
-'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
+'All players of a period, open or closed, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.ranking(text, text) TO centile_reader;

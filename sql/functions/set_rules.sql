@@ -1,7 +1,6 @@
--- Stores rules of a board, named as in the HTTP API, and returns the new row. An absent rule stays as it
--- is. null removes a rule whose column may be null, and leaves other rules as they are. kept_archives and
--- gain_max change the kinds of period that they name, and null removes a kind. The constraints of the table
--- check the values. The comment of a constraint is the field and the message of its error.
+-- Stores rules of a board, named as in the HTTP API, and returns the new row. An absent rule stays as it is;
+-- null removes a rule whose column may be null. kept_archives and gain_max change the kinds of period that
+-- they name, and null removes a kind. The comment of a constraint is the field and the message of its error.
 CREATE OR REPLACE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -51,6 +50,7 @@ BEGIN
         RAISE EXCEPTION 'must have each length at most once' USING ERRCODE = 'CB422', DETAIL = 'rolling';
     END IF;
     v_new.periods := ARRAY(SELECT k FROM unnest(v_new.periods) AS k ORDER BY array_position(c_kinds, k));
+    v_new.default_period := coalesce(v_rules ->> 'default_period', CASE WHEN v_new.default_period = ANY (v_new.periods) THEN v_new.default_period END, v_new.periods[1], v_new.default_period);
     v_new.rolling := ARRAY(SELECT r FROM unnest(v_new.rolling) AS r ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric);
     v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
     PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
@@ -63,7 +63,7 @@ BEGIN
             layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
             snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
             description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-            segments = v_new.segments, buckets = v_new.buckets
+            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period
         WHERE b.id = p_board.id
         RETURNING * INTO v_new;
     EXCEPTION WHEN check_violation THEN

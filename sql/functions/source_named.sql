@@ -1,4 +1,4 @@
--- For the functions that users call. Both results are NULL while the period has no scores.
+-- For the functions that users call. Without p_period, the default period of the board. Both results are NULL while the period has no scores.
 CREATE OR REPLACE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
 LANGUAGE plpgsql STABLE
 AS $$
@@ -6,6 +6,7 @@ DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_period record;
 BEGIN
+    p_period := coalesce(p_period, v_board.default_period);
     SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)

@@ -1,5 +1,5 @@
 -- One snapshot. Counts inside buckets, or searches an archive: at most two of each per tier.
-CREATE OR REPLACE FUNCTION centile.tiers(p_board text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.tiers(p_board text, p_period text DEFAULT NULL)
 RETURNS TABLE (place integer, tier text, rule text, players bigint)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -13,5 +13,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.tiers(text, text) IS
-'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
+'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Without p_period, of the default period of the board. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.tiers(text, text) TO centile_reader;

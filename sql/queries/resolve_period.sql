@@ -1,4 +1,4 @@
--- The period that a selector means on each board, and the state of the board, for answers about
+-- The period that each selector means on its board, and the state of the board, for answers about
 -- empty periods.
 SELECT b.id AS "board!", r.kind AS "kind!", r.label AS "label!",
        nullif(r.starts_at, '-infinity') AS starts_at, nullif(r.ends_at, 'infinity') AS ends_at,
@@ -11,6 +11,6 @@ SELECT b.id AS "board!", r.kind AS "kind!", r.label AS "label!",
         FROM centile_store.combinations c WHERE c.board_id = b.id AND c.as_of IS NOT NULL) AS "combined: Json<CombinedFrom>",
        (SELECT p.tiers FROM centile_store.periods p WHERE p.id = r.period_id) AS tiers,
        (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = r.ranking_id) AS has_bucket_rows
-FROM centile_store.boards b
-CROSS JOIN LATERAL centile.resolve_period(b.id, $2) r
-WHERE b.id = ANY ($1)
+FROM unnest($1::integer[], $2::text[]) AS w (board, selector)
+JOIN centile_store.boards b ON b.id = w.board
+CROSS JOIN LATERAL centile.resolve_period(b.id, w.selector) r

@@ -239,6 +239,10 @@ struct EventFlags {
     /// for new periods; `centile rebuild` changes the ranking of an open one.
     #[arg(long, value_parser = named::<Buckets>())]
     buckets: Option<Buckets>,
+    /// Kind whose current period answers requests that name no period [new board: `all_time`, or the
+    /// first kind]
+    #[arg(long, value_name = "KIND", value_parser = period_kinds())]
+    default_period: Option<PeriodKind>,
 }
 
 impl EventFlags {
@@ -253,6 +257,7 @@ impl EventFlags {
             snapshots: self.snapshots.map(|OrNone(kind)| kind),
             rolling: self.rolling.map(|Windows(lengths)| lengths),
             buckets: self.buckets,
+            default_period: self.default_period,
             ..BoardSettings::default()
         })
     }

@@ -20,15 +20,15 @@ pub(super) struct Explain {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     /// Period: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`, or a segment of a
-    /// period, such as `week@country:DE`
-    #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
-    period: PeriodSelector,
+    /// period, such as `week@country:DE` [default: the default period of the board]
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
+    period: Option<PeriodSelector>,
 }
 
 /// Prints a line for each step.
 pub(super) async fn run(config: &Config, explain: Explain) -> Result<()> {
     let steps = with_instance(config, async |instance| {
-        explain::explain(&instance.rankings, &explain.board, &explain.user_id, &explain.period).await
+        explain::explain(&instance.rankings, &explain.board, &explain.user_id, explain.period.as_ref()).await
     })
     .await?;
     let rows = steps.into_iter().map(|step| {

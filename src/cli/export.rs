@@ -19,9 +19,9 @@ pub(super) struct Export {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     /// Period: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`, or a segment of a
-    /// period, such as `week@country:DE`
-    #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
-    period: PeriodSelector,
+    /// period, such as `week@country:DE` [default: the default period of the board]
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
+    period: Option<PeriodSelector>,
     /// Output format
     #[arg(long, value_parser = named::<FileFormat>(), default_value = "csv")]
     format: FileFormat,
@@ -35,7 +35,8 @@ pub(super) struct Export {
 pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
     with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &args.board).await?;
-        let mut export = export::begin(&instance.rankings, &board, &args.period, args.format, args.metadata).await?;
+        let period = args.period.unwrap_or_else(|| board.default_selector());
+        let mut export = export::begin(&instance.rankings, &board, &period, args.format, args.metadata).await?;
         let header = &export.header;
         output::note(format!(
             "{} {}: {} players, version {}",

@@ -11,6 +11,7 @@ use crate::{
     import::record::{self, Record, shortened},
     model::{
         board::{Board, Ties},
+        json,
         score::{Event, TIEBREAKS},
         user::check_text,
     },
@@ -43,7 +44,9 @@ pub(crate) enum Column {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
+    #[serde(default, deserialize_with = "id")]
     id: Option<Cow<'a, str>>,
+    #[serde(default, deserialize_with = "id")]
     user_id: Option<Cow<'a, str>>,
     #[serde(alias = "user_name")]
     name: Option<Cow<'a, str>>,
@@ -61,6 +64,11 @@ struct Fields<'a> {
 fn raw<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let value = Option::<&RawValue>::deserialize(deserializer)?;
     Ok(value.map(|value| Cow::Borrowed(value.get())))
+}
+
+/// Reads an id, which may be a number.
+fn id<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'static, str>>, D::Error> {
+    Ok(json::optional_id(deserializer)?.map(Cow::Owned))
 }
 
 impl Record for ImportedEvent {

@@ -16,6 +16,7 @@ use crate::{
         combination::{Combination, CombinationSettings},
         first_layout::{FirstLayout, FirstLayoutObject},
         json,
+        period::PeriodSelector,
         presentation::{Colour, Description, IconUrl, Presentation, ScoreFormat, ScoreFormatText},
         segment::Attribute,
         tag::Tag,
@@ -172,6 +173,10 @@ pub struct BoardSettings {
     /// read gets 503 `index_unavailable`. A change applies to new periods, and to open ones once
     /// `centile rebuild` has run.
     pub buckets: Option<Buckets>,
+    /// Kind whose current period answers requests that name no period; `all_time` by default, or the
+    /// first kind on a board without it. It must be one that the board keeps.
+    #[schema(value_type = Option<RecurringKind>)]
+    pub default_period: Option<PeriodKind>,
     /// How a board of mode `combined` is computed. Such a board has one period, `all_time`. It may set
     /// title, order, ties, time zone, frozen top, reading, tags, score format, description, icon,
     /// colour and tiers. A change to sources, join or aggregate makes a refresh due at once. Until it
@@ -275,6 +280,9 @@ pub struct Board {
     /// Which new rankings have bucket rows: `all`, or only those of `all_time`.
     #[schema(value_type = String, example = "all")]
     pub buckets: Buckets,
+    /// Kind whose current period answers requests that name no period.
+    #[schema(value_type = String, example = "all_time")]
+    pub default_period: PeriodKind,
     /// When the board was created.
     pub created_at: DateTime<Utc>,
     /// How a combined board is computed; none for other boards.
@@ -285,6 +293,13 @@ pub struct Board {
     #[serde(flatten, skip_serializing)]
     #[schema(ignore)]
     pub limits: Limits,
+}
+
+impl Board {
+    /// Returns the period of a request that names none.
+    pub(crate) fn default_selector(&self) -> PeriodSelector {
+        PeriodSelector::Current(self.default_period)
+    }
 }
 
 /// Limits of the events of a board, and its lanes. Absent without a server or admin key for the board.
@@ -333,6 +348,7 @@ pub fn example(slug: &str) -> Result<Board> {
         tiers: Tiers::default(),
         segments: Vec::new(),
         buckets: Buckets::All,
+        default_period: PeriodKind::AllTime,
         created_at: DateTime::UNIX_EPOCH,
         combination: None,
         limits: Limits {

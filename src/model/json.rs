@@ -192,6 +192,55 @@ fn unexpected(text: &str) -> Unexpected<'_> {
     }
 }
 
+/// The caller's id of a player or an event. A whole number counts as its digits, because many
+/// databases number their users.
+pub(crate) struct Id(pub(crate) String);
+
+impl<'de> Deserialize<'de> for Id {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextOrNumber;
+        impl Visitor<'_> for TextOrNumber {
+            type Value = Id;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, or a whole number of 64 bits")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Id, E> {
+                Ok(Id(text.to_owned()))
+            }
+
+            fn visit_string<E: Error>(self, text: String) -> Result<Id, E> {
+                Ok(Id(text))
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Id, E> {
+                Ok(Id(number.to_string()))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Id, E> {
+                Ok(Id(number.to_string()))
+            }
+        }
+        deserializer.deserialize_any(TextOrNumber)
+    }
+}
+
+/// Reads an [`Id`].
+pub(crate) fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Id::deserialize(deserializer).map(|Id(text)| text)
+}
+
+/// Reads an [`Id`], or `null`.
+pub(crate) fn optional_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer).map(|id| id.map(|Id(text)| text))
+}
+
+/// Reads a list of [`Id`]s.
+pub(crate) fn ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Vec::deserialize(deserializer).map(|ids| ids.into_iter().map(|Id(text)| text).collect())
+}
+
 /// Reads a whole number in the forms of [`Integer`].
 pub(crate) fn whole_number<'de, D: Deserializer<'de>, N: TryFrom<i64>>(deserializer: D) -> Result<N, D::Error> {
     Integer::deserialize(deserializer).map(|Integer(number)| number)

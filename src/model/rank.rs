@@ -124,6 +124,9 @@ pub struct Row {
     /// requested.
     #[serde(skip)]
     pub metadata: Option<Option<Metadata>>,
+    /// Public members of the player's profile; an inner `None` if it has none. `None` if not requested.
+    #[serde(skip)]
+    pub profile: Option<Option<Metadata>>,
 }
 
 /// A page of a ranking.
@@ -156,6 +159,13 @@ pub struct PlayerStanding {
     pub above: Vec<Row>,
     /// Up to n players below, best first.
     pub below: Vec<Row>,
+}
+
+impl PlayerStanding {
+    /// Returns the player and the neighbours, best first.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.above.iter().chain([&self.player]).chain(&self.below)
+    }
 }
 
 /// Chosen players, best first.

@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeMap, str::FromStr};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
-    model::{json::as_text, metadata::Metadata, rule::Reading, segment::AttributesChange, text::checked_text},
+    model::{json, metadata::Metadata, rule::Reading, segment::AttributesChange, text::checked_text},
 };
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
@@ -15,7 +16,18 @@ use crate::{
 pub struct UserId(String);
 
 checked_text!(UserId);
-as_text!(UserId);
+
+impl Serialize for UserId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for UserId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        json::id(deserializer)?.parse().map_err(|error: Error| D::Error::custom(error.without_field()))
+    }
+}
 
 impl FromStr for UserId {
     type Err = Error;

@@ -6,7 +6,8 @@ use crate::{
     ranking::rankings::Rankings,
 };
 
-/// Returns the steps that compute a player's rank, in order, from one snapshot.
+/// Returns the steps that compute a player's rank, in order, from one snapshot. Without `period`, of
+/// the default period of the board.
 ///
 /// [`crate::Error::NotFound`] if the board, user or period does not exist, or if the player has no
 /// entry.
@@ -14,10 +15,10 @@ pub async fn explain(
     rankings: &Rankings,
     board: &BoardSlug,
     user_id: &UserId,
-    period: &PeriodSelector,
+    period: Option<&PeriodSelector>,
 ) -> Result<Vec<ExplainStep>> {
     if let Some(board) = rankings.primary.board(board).await? {
         rankings.indexes.apply(board.id).await?;
     }
-    rankings.primary.explain_rank(board.as_str(), user_id.as_str(), &period.to_string()).await
+    rankings.primary.explain_rank(board.as_str(), user_id.as_str(), period.map(ToString::to_string).as_deref()).await
 }

@@ -1,4 +1,4 @@
-//! Adds metadata of score events to rows that were just read.
+//! Adds metadata of score events, and of players, to rows that were just read.
 //!
 //! A row shows the metadata of the event that decides its score. The ledger keeps this event, so a
 //! later statement still finds it, unless it has been voided in between. Then the row may show no
@@ -12,7 +12,7 @@ use crate::{
         rank::{Header, Row},
     },
     ranking::rankings::Rankings,
-    store::score::ShownEntry,
+    store::{score::ShownEntry, user::PublicMembers},
 };
 
 /// Adds metadata to rows of an answer about `board` with this header.
@@ -31,6 +31,24 @@ pub(crate) async fn add_all(rankings: &Rankings, rows: Vec<(&Board, &Header, &mu
     let found = rankings.reader.entry_metadata(&entries).await?;
     for ((_, _, row), metadata) in rows.into_iter().zip(found) {
         row.metadata = Some(metadata);
+    }
+    Ok(())
+}
+
+/// Adds the public members of the players' profiles to rows, with one statement.
+pub(crate) async fn add_profiles<'a>(
+    rankings: &Rankings,
+    public: &PublicMembers<'_>,
+    rows: impl IntoIterator<Item = &'a mut Row>,
+) -> Result<()> {
+    let rows: Vec<&mut Row> = rows.into_iter().collect();
+    let users: Vec<&str> = rows.iter().map(|row| &*row.user_id).collect();
+    let profiles = match public.names {
+        [] => vec![None; rows.len()],
+        _ => rankings.reader.public_profiles(&users, public).await?,
+    };
+    for (row, profile) in rows.into_iter().zip(profiles) {
+        row.profile = Some(profile);
     }
     Ok(())
 }

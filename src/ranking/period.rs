@@ -76,24 +76,21 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     if let Some(cached) = cached(rankings, board, selector) {
         return cached;
     }
-    let found = rankings.reader.resolve_periods(&[board], selector).await?.pop().flatten();
+    let found = rankings.reader.resolve_periods(&[(board, selector)]).await?.pop().flatten();
     cache_resolution(rankings, board, selector, found)
 }
 
-/// Returns the period that a selector means on each board, like [`resolve`]. One statement resolves
+/// Returns the period that each selector means on its board, like [`resolve`]. One statement resolves
 /// all that are not cached.
 pub(crate) async fn resolve_all(
     rankings: &Rankings,
-    boards: &[Board],
-    selector: &PeriodSelector,
+    wanted: &[(&Board, &PeriodSelector)],
 ) -> Result<Vec<Result<PeriodResolution>>> {
-    let known: Vec<_> = boards.iter().map(|board| cached(rankings, board, selector)).collect();
-    let unknown: Vec<&Board> =
-        boards.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(board, _)| board).collect();
-    let found =
-        if unknown.is_empty() { Vec::new() } else { rankings.reader.resolve_periods(&unknown, selector).await? };
+    let known: Vec<_> = wanted.iter().map(|(board, selector)| cached(rankings, board, selector)).collect();
+    let unknown: Vec<_> = wanted.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(one, _)| *one).collect();
+    let found = if unknown.is_empty() { Vec::new() } else { rankings.reader.resolve_periods(&unknown).await? };
     let mut found = found.into_iter();
-    let resolved = boards.iter().zip(known).map(|(board, known)| {
+    let resolved = wanted.iter().zip(known).map(|((board, selector), known)| {
         known.unwrap_or_else(|| cache_resolution(rankings, board, selector, found.next().flatten()))
     });
     Ok(resolved.collect())

@@ -59,6 +59,24 @@ pub async fn page(
     .await
 }
 
+/// Returns the first `limit` players, and a player with up to `around` players above and below, at one
+/// version. The player is `None` without an entry.
+pub(crate) async fn top_and_standing(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    limit: u32,
+    user_id: &UserId,
+    around: u32,
+) -> Result<(Page, Option<PlayerStanding>)> {
+    source::with_source(rankings, board, selector, false, |source| async move {
+        let (state, rows, found) = source.top_and_standing(limit, user_id, around).await?;
+        let header = source.header(&state);
+        Ok((page_of(board, header.clone(), rows), standing_of(header, found)))
+    })
+    .await
+}
+
 /// Builds a page. It has a next page unless its last row is the last player's.
 pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Page {
     let next = rows
@@ -124,26 +142,30 @@ pub async fn standing(
 /// Boards that are read at the same time when no index answers.
 const BOARDS_AT_ONCE: usize = 8;
 
-/// Returns a player's standing on each board, without neighbours.
+/// Returns a player's standing in the period of each selector, on its board, without neighbours.
 ///
 /// One round updates the indexes in memory of these boards. Each other board is read separately, up
 /// to eight at a time. Returns [`Error::NotFound`] if there are boards, but the player does not exist.
 pub(crate) async fn standings(
     rankings: &Rankings,
     boards: &[Board],
-    selector: &PeriodSelector,
+    selectors: &[PeriodSelector],
     user_id: &UserId,
 ) -> Result<Vec<Result<PlayerStanding>>> {
-    let resolved = period::resolve_all(rankings, boards, selector).await?;
+    let wanted: Vec<_> = boards.iter().zip(selectors).collect();
+    let resolved = period::resolve_all(rankings, &wanted).await?;
     let mut found = standings_in_indexes(rankings, boards, &resolved, user_id).await?;
     let is_known = found.iter().any(|found| matches!(found, Some(Ok(Some(_)))));
     // A caller who may read none of the boards does not learn who exists.
-    if !is_known && !boards.is_empty() && rankings.reader.user(user_id.as_str()).await?.is_none() {
+    if !is_known
+        && let Some(selector) = selectors.first()
+        && rankings.reader.user(user_id.as_str()).await?.is_none()
+    {
         return Err(no_entry(user_id, selector, false));
     }
     // `None`: the player has no entry.
-    let others = boards.iter().zip(resolved).enumerate().filter(|(index, _)| found[*index].is_none());
-    let others = others.map(|(index, (board, resolved))| async move {
+    let others = wanted.iter().zip(resolved).enumerate().filter(|(index, _)| found[*index].is_none());
+    let others = others.map(|(index, ((board, selector), resolved))| async move {
         let standing = match resolved {
             Ok(PeriodResolution::Players(..)) => standing(rankings, board, selector, user_id, 0).await.map(Some),
             Ok(PeriodResolution::Empty(..)) => Ok(None),
@@ -159,7 +181,10 @@ pub(crate) async fn standings(
         });
     }
     let found: Vec<Result<Option<PlayerStanding>>> = found.into_iter().flatten().collect();
-    Ok(found.into_iter().map(|found| found?.ok_or_else(|| no_entry(user_id, selector, true))).collect())
+    let standing = |(found, selector): (Result<Option<PlayerStanding>>, _)| {
+        found?.ok_or_else(|| no_entry(user_id, selector, true))
+    };
+    Ok(found.into_iter().zip(selectors).map(standing).collect())
 }
 
 /// Returns the player's standing on each board with an index in memory, after one round of these

@@ -356,7 +356,27 @@ impl<'a> RankSource<'a> {
             Some(found) => standing_of(found, rows(&found.index_rows), user_id),
             None => Ok(StoredStanding::none(user.is_some())),
         });
-        Ok(LiveState { standings: standings.collect::<Result<_>>()?, state, rows: rows(&first) })
+        let first = first.iter().filter_map(|row| Some(self.stored_row(row, profiles.get(&row.key.user_id)?.clone())));
+        Ok(LiveState { standings: standings.collect::<Result<_>>()?, state, rows: first.collect() })
+    }
+
+    /// Returns the first `limit` players, and a player with up to `around` players above and below, at
+    /// one version.
+    pub(crate) async fn top_and_standing(
+        &self,
+        limit: u32,
+        user_id: &UserId,
+        around: u32,
+    ) -> Result<(RankingState, Vec<StoredRow>, StoredStanding)> {
+        if let SourceKind::Sql(PeriodSource::Archive(_), _) = &self.kind {
+            let (state, rows) = self.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?;
+            let (again, standing) = self.standing(user_id, i32::try_from(around).unwrap_or(i32::MAX)).await?;
+            // A correction between the two statements changes the revision of the archive.
+            return if again.etag() == state.etag() { Ok((state, rows, standing)) } else { Err(Error::Replaced) };
+        }
+        let LiveState { state, rows, mut standings } = self.live(limit, &[user_id.to_string()], around).await?;
+        let standing = standings.pop().ok_or_else(|| Error::Internal("a chosen player is missing".to_owned()))?;
+        Ok((state, rows, standing))
     }
 
     /// Returns the rank that a new player with this score would have: behind equals, except where
@@ -456,6 +476,7 @@ impl<'a> RankSource<'a> {
             score: score(index_row.key.rank_key, self.board.order),
             reached_at: reached_at(index_row.key.tie_key),
             metadata: None,
+            profile: None,
         }
     }
 }

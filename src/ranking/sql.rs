@@ -7,7 +7,7 @@ use crate::{
     ranking::{counts, rankings::Rankings},
     store::{
         period::{RankingRef, ResolvedPeriod},
-        rank::{BucketStanding, RankingState, StoredPlayer, StoredStanding},
+        rank::{BucketStanding, RankingState, StoredPlayer, StoredRow, StoredStanding},
     },
     telemetry::{self, ReadSource},
 };
@@ -17,7 +17,7 @@ pub(crate) struct LiveState {
     /// State that all rows belong to.
     pub(crate) state: RankingState,
     /// The first players.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<StoredRow>,
     /// The chosen players, in the order of the request.
     pub(crate) standings: Vec<StoredStanding>,
 }
@@ -110,6 +110,7 @@ fn standing_of(
         score,
         reached_at,
         metadata: None,
+        profile: None,
     };
     // Derive the neighbours' positions and ranks from the player's.
     let mut rows = vec![own.clone()];
@@ -125,6 +126,7 @@ fn standing_of(
             score: near.score,
             reached_at: near.reached_at,
             metadata: None,
+            profile: None,
         });
     }
     rows.sort_unstable_by_key(|row| row.position);

@@ -4,7 +4,12 @@ use crate::{Result, model::explain::ExplainStep, store::Reader};
 
 impl Reader {
     /// Returns the steps by which a player's rank is computed.
-    pub(crate) async fn explain_rank(&self, board: &str, user_id: &str, period: &str) -> Result<Vec<ExplainStep>> {
+    pub(crate) async fn explain_rank(
+        &self,
+        board: &str,
+        user_id: &str,
+        period: Option<&str>,
+    ) -> Result<Vec<ExplainStep>> {
         let query = sqlx::query_as!(
             ExplainStep,
             r#"SELECT what AS "what!", value, time_ms::double precision AS "time_ms!", statement

@@ -12,6 +12,7 @@ use crate::{
         combination::CombinedFrom,
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
+        segment::Segment,
         tier::Tiers,
     },
     store::{Administrator, Reader, ScoreWriter, rank::Version},
@@ -85,25 +86,26 @@ fn period(
 }
 
 impl Reader {
-    /// Returns the period that `selector` means now on each board, the board's version in the same
+    /// Returns the period that a selector means now on its board, the board's version in the same
     /// snapshot, and the profile revision. `None` for a board on which it means no period.
     pub(crate) async fn resolve_periods(
         &self,
-        boards: &[&Board],
-        selector: &PeriodSelector,
+        wanted: &[(&Board, &PeriodSelector)],
     ) -> Result<Vec<Option<(ResolvedPeriod, Version, i64)>>> {
         self.servers.require_coordinator()?;
-        let ids: Vec<i32> = boards.iter().map(|board| board.id).collect();
-        let rows = sqlx::query_file!("sql/queries/resolve_period.sql", &ids, selector.to_string())
-            .fetch_all(&self.readers)
-            .await?;
+        let (ids, selectors): (Vec<i32>, Vec<String>) =
+            wanted.iter().map(|(board, selector)| (board.id, selector.to_string())).unzip();
+        let rows =
+            sqlx::query_file!("sql/queries/resolve_period.sql", &ids, &selectors).fetch_all(&self.readers).await?;
+        let segments: HashMap<i32, Option<&Segment>> =
+            wanted.iter().map(|(board, selector)| (board.id, selector.segment())).collect();
         let mut found = HashMap::with_capacity(rows.len());
         for row in rows {
             let board = row.board;
             let tiers = row.tiers.filter(|_| row.ranking_id.is_none() && row.archive_revision.is_some());
             let resolved = ResolvedPeriod {
                 period: Period {
-                    segment: selector.segment().cloned(),
+                    segment: segments.get(&board).copied().flatten().cloned(),
                     ..period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?
                 },
                 source: match (row.period_id, row.ranking_id.zip(row.has_bucket_rows), row.archive_revision) {
@@ -124,7 +126,7 @@ impl Reader {
             let version = Version { epoch: row.epoch, batches: row.batches };
             found.insert(board, (resolved, version, row.revision));
         }
-        Ok(boards.iter().map(|board| found.remove(&board.id)).collect())
+        Ok(wanted.iter().map(|(board, _)| found.remove(&board.id)).collect())
     }
 
     /// Returns the opened periods of a board, newest first, at most `limit` of each kind.

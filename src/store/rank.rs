@@ -335,7 +335,7 @@ pub(crate) struct StandingAt {
 pub(crate) struct LiveRows {
     pub(crate) state: RankingState,
     /// The first players.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<StoredRow>,
     /// Players of each bucket; empty when no player was requested.
     pub(crate) counts: Vec<i64>,
     /// One for each requested user, in that order.
@@ -542,7 +542,7 @@ impl Reader {
         );
         let row = query.fetch_all(&self.readers).await?.pop().ok_or(Error::Replaced)?;
         Ok(LiveRows {
-            rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
+            rows: row.rows.0,
             counts: row.counts.unwrap_or_default(),
             standings: row.standings.0,
             state: RankingState::stored(row.epoch, StateOf::Batches(row.batches), row.players, row.revision),

@@ -12,6 +12,17 @@ use crate::{
     store::{Administrator, Reader, ScoreWriter, cluster::LANE_OF_USER, error::written},
 };
 
+/// Which members of whose profiles a caller may read.
+#[derive(Debug)]
+pub(crate) struct PublicMembers<'a> {
+    /// Names of the members.
+    pub(crate) names: &'a [String],
+    /// Readers of the profiles that do not say.
+    pub(crate) default: Reading,
+    /// Whether the caller may read private profiles.
+    pub(crate) reads_private: bool,
+}
+
 /// A ban or an unban in progress. It refers to the internal id, which survives a change of the
 /// caller's id.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +56,28 @@ impl Reader {
             attributes: serde_json::from_str(&row.attributes).map_err(|_| damaged("attributes"))?,
             banned: row.banned,
         }))
+    }
+
+    /// Returns the public members of the profiles of users, in their order.
+    pub(crate) async fn public_profiles(
+        &self,
+        user_ids: &[&str],
+        public: &PublicMembers<'_>,
+    ) -> Result<Vec<Option<Metadata>>> {
+        let mut found = vec![None; user_ids.len()];
+        let query = sqlx::query_file!(
+            "sql/queries/public_profiles.sql",
+            user_ids as &[&str],
+            public.names,
+            public.default.name(),
+            public.reads_private
+        );
+        for row in query.fetch_all(&self.readers).await? {
+            let profile = usize::try_from(row.n - 1).ok().and_then(|index| found.get_mut(index));
+            *profile.ok_or_else(|| Error::Internal(format!("profile {} was not asked for", row.n)))? =
+                Some(Metadata::stored(row.profile));
+        }
+        Ok(found)
     }
 
     /// Returns the ids of users whose id or name begins with a text, up to `limit` of each.

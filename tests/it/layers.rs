@@ -266,7 +266,8 @@ const JSON_ITEMS: [&str; 10] = [
 ];
 
 /// Files that may use other items, for JSON that Centile itself has made.
-const VALUE_USERS: [&str; 10] = [
+const VALUE_USERS: [&str; 11] = [
+    "cli/board/show.rs",
     "cli/outbox.rs",
     "cli/verify.rs",
     "dev/demo/games.rs",

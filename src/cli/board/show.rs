@@ -67,7 +67,11 @@ pub(super) fn description(board: &Board) -> Result<String> {
     let settings = serde_json::to_value(BoardResponse::from(board))
         .map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?;
     let settings = settings.as_object().into_iter().flatten().filter(|(name, _)| *name != "combination");
-    let value = |name: &str, value| if name == "kept_archives" { archives(board) } else { text(value) };
+    let value = |name: &str, value: &Value| match (name, text(value).as_str()) {
+        ("kept_archives", _) => archives(board),
+        ("events_per_minute" | "gain_max", "none") => "no limit".to_owned(),
+        (_, text) => text.to_owned(),
+    };
     let mut shown: Vec<_> = settings.map(|(name, set)| (name.as_str(), value(name, set))).collect();
     shown.sort_by_key(|(name, _)| (*name != "slug", *name != "title"));
     if let Some(Combination { join, aggregate, sources, refresh, as_of, failure }) = &board.combination {

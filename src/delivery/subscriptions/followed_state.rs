@@ -124,7 +124,7 @@ async fn of_ranking(source: &RankSource<'_>, interests: &Interests) -> Result<Fo
         tag: tag(source, &found.state),
         revision: found.state.revision,
         epoch: found.state.epoch,
-        rows: found.rows,
+        rows: found.rows.into_iter().map(|stored| stored.row).collect(),
         limit,
         standings: user_ids.into_iter().zip(standings).collect(),
         header,

@@ -112,6 +112,7 @@ mod tests {
                 score: *score,
                 reached_at: DateTime::UNIX_EPOCH,
                 metadata: None,
+                profile: None,
             })
             .collect();
         let standing = |id: &&str| {

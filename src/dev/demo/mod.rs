@@ -28,7 +28,7 @@ use crate::{
     instance::Instance,
     model::{
         act::Actor,
-        board::{BoardSettings, BoardSlug, Mode, Order, Ties},
+        board::{BoardSettings, BoardSlug, Mode, Order, PeriodKind, Ties},
         first_layout::FirstLayout,
         key::{NewKey, Role},
     },
@@ -121,6 +121,8 @@ fn main_board() -> BoardSettings {
         points_min: Some(0),
         points_max: Some(1_000_000),
         first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
+        // Like the month boards of many games.
+        default_period: Some(PeriodKind::Month),
         ..BoardSettings::default()
     }
 }
@@ -134,6 +136,7 @@ fn laps_board() -> Result<BoardSettings> {
         points_min: Some(1),
         first_layout: Some(FirstLayout::ExpectedPoints(100_000)),
         score_format: Some("duration:ms".parse()?),
+        default_period: None,
         ..main_board()
     })
 }

@@ -49,7 +49,17 @@ impl Deref for Text<'_> {
 
 /// Returns the body of `request`, or an empty text if it has none. For a call that needs a key.
 pub(crate) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
-    read_body(&api.settings, api.settings.body_limit_bytes, api.bodies.reserve(), request, payload).await
+    read_body(&api.settings, api.settings.body_limit_bytes, api.bodies.reserve(), request, payload, false).await
+}
+
+/// Like [`text`], for a call that also takes a form. Returns whether the body is one.
+pub(crate) async fn text_or_form<'a>(
+    api: &'a Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<(Text<'a>, bool)> {
+    let limit = api.settings.body_limit_bytes;
+    Ok((read_body(&api.settings, limit, api.bodies.reserve(), request, payload, true).await?, is_form(request)))
 }
 
 /// Like [`text`], for a call that needs no key, with a limit of `limit` bytes.
@@ -70,7 +80,7 @@ pub(crate) async fn open_text<'a>(
             .open_bodies
             .reserve_for(address::client_address(&api.settings.trusted_proxies, request).map(address::network), limit),
     };
-    read_body(&api.settings, limit, reservation, request, payload).await
+    read_body(&api.settings, limit, reservation, request, payload, false).await
 }
 
 async fn read_body<'a>(
@@ -79,6 +89,7 @@ async fn read_body<'a>(
     mut reservation: Reservation<'a>,
     request: &HttpRequest,
     payload: web::Payload,
+    takes_form: bool,
 ) -> Result<Text<'a>> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: usize| length > limit) {
@@ -97,7 +108,7 @@ async fn read_body<'a>(
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
     caller::recheck(request).await?;
     // A call whose body is optional may omit the type; a body that is not empty must have one.
-    if !bytes.is_empty() && !is_json(request) {
+    if !bytes.is_empty() && !is_json(request) && !(takes_form && is_form(request)) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
     }
     let text = String::from_utf8(bytes).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
@@ -138,6 +149,12 @@ fn is_json(request: &HttpRequest) -> bool {
     declared.is_some_and(|mime| {
         mime.type_() == "application" && (mime.subtype() == "json" || mime.suffix().is_some_and(|s| s == "json"))
     })
+}
+
+/// Returns whether the body is declared as a form of a page: `application/x-www-form-urlencoded`.
+fn is_form(request: &HttpRequest) -> bool {
+    let declared = request.mime_type().ok().flatten();
+    declared.is_some_and(|mime| mime.essence_str() == "application/x-www-form-urlencoded")
 }
 
 /// Reads the body, which must be a JSON object, as a `T`.
@@ -225,7 +242,7 @@ mod tests {
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };
-        let body = read_body(&settings, 16, memory.reserve(), &request, payload).await;
+        let body = read_body(&settings, 16, memory.reserve(), &request, payload, false).await;
         body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
     }
 

@@ -46,8 +46,9 @@ pub(crate) struct DistributionResponse<'a> {
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::from_request(&request)?;
-    let selector = RankingQuery::selector(&request)?;
+    let selection = RankingQuery::selection(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let rankings = api.rankings_for(&request).await?;
     let Distribution { header, percentiles, histogram } = read::distribution(rankings, &board, &selector).await?;
     let percentile = |(percentile, score)| PercentileResponse { percentile, score };

@@ -9,10 +9,11 @@ use crate::{
     http::api::{
         body,
         path::{UserIdText, board_slug},
+        query,
     },
     model::{
         board::BoardSlug,
-        json::{Integer, Object},
+        json::{self, Integer, Object},
         metadata::Metadata,
         score::{Event, TIEBREAKS},
         user::check_text,
@@ -26,8 +27,9 @@ const EVENTS_MAX: usize = 1_000;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventRequest {
-    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. An
-    /// unknown player is created.
+    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. A whole
+    /// number counts as its digits. An unknown player is created.
+    #[serde(deserialize_with = "json::id")]
     #[schema(value_type = UserIdText)]
     user_id: String,
     /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the
@@ -40,6 +42,7 @@ pub(crate) struct EventRequest {
     /// The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries
     /// safe: an event with the same content gets the first result and changes nothing; other
     /// content is refused.
+    #[serde(default, deserialize_with = "json::optional_id")]
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
@@ -85,8 +88,9 @@ pub(crate) struct BoardEventRequest {
     /// Name of the board; the default board of the service when absent.
     #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
     board: Option<String>,
-    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. An
-    /// unknown player is created.
+    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. A whole
+    /// number counts as its digits. An unknown player is created.
+    #[serde(deserialize_with = "json::id")]
     #[schema(value_type = UserIdText)]
     user_id: String,
     /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the
@@ -98,6 +102,7 @@ pub(crate) struct BoardEventRequest {
     reason: Option<String>,
     /// The caller's id of the event, up to 128 bytes, unique per board and player, so that events on
     /// several boards may share it. It makes retries safe, as in a single event.
+    #[serde(default, deserialize_with = "json::optional_id")]
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
@@ -147,6 +152,25 @@ struct BatchBody<'a> {
 
 pub(crate) fn parse_event(text: &str) -> Result<Event> {
     body::object::<EventRequest>(text)?.checked()
+}
+
+/// Parses an event in a form, such as `user_id=ada&points=50`.
+pub(crate) fn parse_form(form: &str) -> Result<Event> {
+    // Some clients, such as `curl -d`, declare any body as a form.
+    if form.trim_ascii_start().starts_with(['{', '[']) {
+        return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
+    }
+    let text = |text: &str| serde_json::to_string(text).map_err(|error| Error::Internal(error.to_string()));
+    let mut members = Vec::new();
+    for (name, value) in query::fields(form)? {
+        let json = match &*name {
+            "points" | "tiebreak" => value.parse::<i64>().ok().map(|number| number.to_string()),
+            "metadata" => value.parse::<Object>().ok().map(|object| object.to_string()),
+            _ => None,
+        };
+        members.push(format!("{}:{}", text(&name)?, json.map_or_else(|| text(&value), Ok)?));
+    }
+    parse_event(&format!("{{{}}}", members.join(",")))
 }
 
 /// Parses the batch in the JSON `text`, like [`parse_event`]. Each event is valid or refused alone.
@@ -236,6 +260,37 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_an_id() -> Result<()> {
+        let event = parse_event(r#"{"user_id":7,"points":1,"id":-18446744073709551615}"#);
+        assert!(event.is_err(), "{event:?}");
+        let event = parse_event(r#"{"user_id":18446744073709551615,"points":1,"id":-7}"#)?;
+        assert_eq!((event.user_id.as_str(), event.id.as_deref()), ("18446744073709551615", Some("-7")));
+        Ok(())
+    }
+
+    #[test]
+    fn a_form_is_an_event() -> Result<()> {
+        assert_eq!(parse_form("user_id=a&points=%2B007")?.points, 7);
+        let event = parse_form("user_id=a+b&points=-50&reason=won%26lost&tiebreak=3&metadata=%7B%22a%22%3A1%7D")?;
+        assert_eq!((event.user_id.as_str(), event.points, event.tiebreak), ("a b", -50, Some(3)));
+        assert_eq!((event.reason.as_deref(), event.metadata), (Some("won&lost"), r#"{"a":1}"#.parse().ok()));
+        let json = parse_form(r#"{"user_id":"a","points":1}"#);
+        assert!(matches!(json, Err(Error::UnsupportedMediaType(_))), "{json:?}");
+        for (form, field) in [
+            ("user_id=a", "points"),
+            ("user_id=a&points=1.5", "points"),
+            ("user_id=a&points=1&points=2", "points"),
+            ("user_id=a&points=1&metadata=1", "metadata"),
+            ("user_id=a&points=1&score=1", "score"),
+            ("", "user_id"),
+        ] {
+            let refused = parse_form(form);
+            assert!(refused.as_ref().is_err_and(|error| field_of(error) == field), "{form}: {refused:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn an_event_out_of_bounds_names_its_field() {
         let long = "x".repeat(257);
         let cases = [
@@ -245,7 +300,8 @@ mod tests {
             (r#"{"user_id":"a","points":1,"id":""}"#.to_owned(), "id"),
             (format!(r#"{{"user_id":"a","points":1,"reason":"{long}"}}"#), "reason"),
             (r#"{"user_id":"a\u0000","points":1}"#.to_owned(), "user_id"),
-            (r#"{"user_id":7,"points":1}"#.to_owned(), "user_id"),
+            (r#"{"user_id":7.5,"points":1}"#.to_owned(), "user_id"),
+            (r#"{"user_id":["a"],"points":1}"#.to_owned(), "user_id"),
             (r#"{"user_id":"a","points":1,"metadata":[]}"#.to_owned(), "metadata"),
             (format!(r#"{{"user_id":"a","points":1,"metadata":{{"a":"{long}{long}{long}{long}"}}}}"#), "metadata"),
             (r#"{"user_id":"a","points":1,"score":1}"#.to_owned(), "score"),

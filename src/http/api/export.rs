@@ -18,7 +18,7 @@ use crate::{
     http::{
         api::{
             path::BoardPath,
-            query::{self, PeriodText, SegmentText},
+            query::{self, PeriodText, SegmentText, Selection},
         },
         auth::caller,
         server::{
@@ -43,7 +43,8 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(30);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportQuery {
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -131,7 +132,7 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
     let path = BoardPath::from_request(request)?;
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
-    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
+    let selector = Selection::parse(query.period.as_deref(), query.segment.as_deref())?.on(&board);
     let network = address::client_address(&api.settings.trusted_proxies, request).map(address::network);
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
     let rankings = api.rankings_for(request).await?;

@@ -55,7 +55,7 @@ pub(crate) struct FriendsQuery {
 pub(crate) struct FriendsRequest {
     /// Whether these players are added to the friends, removed from them, or replace them.
     change: FriendsChange,
-    /// Ids of the players. A repeated id counts once.
+    /// Ids of the players. A repeated id counts once, and a whole number as its digits.
     #[schema(value_type = Vec<UserIdText>, max_items = 5000, example = json!(["bob", "cyd"]))]
     user_ids: Vec<UserId>,
 }

@@ -15,8 +15,8 @@ use crate::{
         api::{
             body,
             path::{BoardPath, UserIdText},
-            query::{self, PeriodText, SegmentText},
-            ranking::{PageResponse, RankingResponse, RowResponse, with_text},
+            query::{self, PeriodText, SegmentText, Selection},
+            ranking::{Extras, PageResponse, RankingResponse, RowResponse},
             reply, top,
         },
         auth::caller,
@@ -28,10 +28,11 @@ use crate::{
     model::{
         board::Board,
         friend::FriendsOf,
-        rank::{Chosen, LocalStart, PageStart, Row},
+        json,
+        rank::{Chosen, LocalStart, PageStart, PlayerStanding, Row},
         user::UserId,
     },
-    ranking::{local, metadata, period, read},
+    ranking::{local, period, read},
 };
 
 /// Maximum rows of a page.
@@ -53,7 +54,8 @@ const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 #[into_params(parameter_in = Query)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(crate) struct ScoreListQuery {
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -84,6 +86,10 @@ pub(crate) struct ScoreListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
+    /// Whether rows have the public members of the player's metadata.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    profile: bool,
     /// Id of a player. The response then has only this player and the player's friends, ranked among
     /// each other, and `from` counts only them.
     #[param(value_type = Option<UserIdText>)]
@@ -93,8 +99,12 @@ pub(crate) struct ScoreListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     mutual: bool,
-    /// Number of friends to return on each side of the player. Only with `friends_of`. Cannot be
-    /// combined with `from`, `cursor` and `limit`.
+    /// Id of a player, whose standing the response then has in `me`, at the same version. Cannot be
+    /// combined with `from`, `cursor` and `friends_of`.
+    #[param(value_type = Option<UserIdText>)]
+    me: Option<String>,
+    /// Number of players to return on each side of `me`, 4 by default, or of friends on each side of the
+    /// player of `friends_of`, where it cannot be combined with `from`, `cursor` and `limit`.
     #[param(minimum = 0, maximum = 100)]
     around: Option<u64>,
 }
@@ -112,9 +122,24 @@ impl ScoreListQuery {
         }
     }
 
+    /// Returns the player `me`, and the number of neighbours.
+    fn own(&self) -> Result<Option<(UserId, u32)>> {
+        let Some(me) = &self.me else { return Ok(None) };
+        let given = [
+            ("from", self.from.is_some()),
+            ("cursor", self.cursor.is_some()),
+            ("friends_of", self.friends_of.is_some()),
+        ];
+        if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+            return Err(Error::invalid(name, "cannot be combined with me"));
+        }
+        let user_id = me.parse().map_err(|error: Error| error.in_field("me"))?;
+        Ok(Some((user_id, query::bounded("around", self.around, 4, 0, 100)?)))
+    }
+
     /// Returns the start of the page, and its limit.
     fn start(&self) -> Result<(LocalStart, u32)> {
-        if let Some(around) = self.around {
+        if let Some(around) = self.around.filter(|_| self.me.is_none()) {
             let given =
                 [("from", self.from.is_some()), ("cursor", self.cursor.is_some()), ("limit", self.limit.is_some())];
             if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
@@ -136,7 +161,8 @@ impl ScoreListQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChosenQuery {
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -154,16 +180,22 @@ pub(crate) struct ChosenQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
+    /// Whether rows have the public members of the player's metadata.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    profile: bool,
 }
 
 /// Selects players by id.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChosenRequest {
-    /// Ids of the players.
+    /// Ids of the players. A whole number counts as its digits.
+    #[serde(deserialize_with = "json::ids")]
     #[schema(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
     user_ids: Vec<String>,
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -177,6 +209,10 @@ pub(crate) struct ChosenRequest {
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = false)]
     metadata: bool,
+    /// Whether rows have the public members of the player's metadata.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>, default = false)]
+    profile: bool,
 }
 
 /// The row of a chosen player.
@@ -237,6 +273,10 @@ impl<'a> ChosenResponse<'a> {
 /// (`week:2024-01-15`) may be cached for a minute. Revalidate all other responses, with
 /// `If-None-Match` where there is an `ETag`.
 ///
+/// With `me`, the response also has the standing of this player, with the players around, all at one
+/// version: everything that a leaderboard screen shows. It is read for each request, so its top does not
+/// lag, and the names of a closed period are current.
+///
 /// With `friends_of`, the response has only a player and the player's friends. Rows then have
 /// `local_rank`. Friends without a score in the period are left out, and so are banned ones in open
 /// periods. The response has no `ETag`, because friends can change.
@@ -254,10 +294,13 @@ impl<'a> ChosenResponse<'a> {
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::from_request(&request)?;
     let query: ScoreListQuery = query::parse(&request)?;
-    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
+    let selection = Selection::parse(query.period.as_deref(), query.segment.as_deref())?;
     let friends = query.friends()?;
+    let own = query.own()?;
     let (start, limit) = query.start()?;
+    let extras = Extras { text: query.score_text, metadata: query.metadata, profile: query.profile };
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let rankings = api.rankings_for(&request).await?;
     // A player and the player's friends, ranked among each other.
     if let Some(friends) = friends {
@@ -265,9 +308,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         // The page may begin below the player.
         let is_shown = read::has_standing(rankings, &board, &selector, &friends.user_id).await?;
         let mut page = caller::listed(&api, &request, &friends.user_id, page, |_| is_shown).await?;
-        if query.metadata {
-            metadata::add(rankings, &board, &page.header, &mut page.rows).await?;
-        }
+        extras.add((&api, &request), rankings, &board, &page.header, &mut page.rows).await?;
         let mut response = PageResponse::of_friends(&board, &page);
         if query.moved {
             let users = page.rows.iter().map(|row| &*row.user_id);
@@ -279,28 +320,33 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         }
         return reply::untagged(page.header.answered_by, &response);
     }
-    let LocalStart::Page(start) = start else { return Err(Error::invalid("around", "needs friends_of")) };
+    let LocalStart::Page(start) = start else { return Err(Error::invalid("around", "needs me or friends_of")) };
     // The first page comes from the cached top list, which has no moves.
-    if start == PageStart::Position(1) && !query.moved {
-        let extras = top::Extras { text: query.score_text, metadata: query.metadata };
-        return top::answer(rankings, &request, &board, &selector, limit, extras).await;
+    if start == PageStart::Position(1) && !query.moved && own.is_none() {
+        return top::answer(&api, rankings, &request, &board, &selector, limit, extras).await;
     }
     // Any other page is read for this request.
-    let mut page = read::page(rankings, &board, &selector, start, limit).await?;
-    if query.metadata {
-        metadata::add(rankings, &board, &page.header, &mut page.rows).await?;
-    }
+    let (mut page, mut standing) = match &own {
+        Some((me, around)) => read::top_and_standing(rankings, &board, &selector, limit, me, *around).await?,
+        None => (read::page(rankings, &board, &selector, start, limit).await?, None),
+    };
+    let around = standing
+        .iter_mut()
+        .flat_map(|PlayerStanding { player, above, below, .. }| above.iter_mut().chain([player]).chain(below));
+    extras.add((&api, &request), rankings, &board, &page.header, page.rows.iter_mut().chain(around)).await?;
     let mut response = PageResponse::new(&board, &page);
+    if own.is_some() {
+        response.add_own(&board, standing.as_ref());
+    }
     if query.moved {
-        let users = page.rows.iter().map(|row| &*row.user_id);
+        let users = page.rows.iter().chain(standing.iter().flat_map(PlayerStanding::rows)).map(|row| &*row.user_id);
         let before = period::positions_before(rankings, &board, &selector, users).await?;
         response.add_moves(&before);
     }
     if query.score_text {
         response.add_text(&board.presentation.score_format);
     }
-    let header = with_text(&page.header, query.score_text, &board);
-    reply::ranked(&request, board.reading, &selector, &header, &response)
+    reply::ranked(&request, board.reading, &selector, &extras.header(&page.header, &board), &response)
 }
 
 /// Read chosen players
@@ -320,17 +366,16 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::from_request(&request)?;
     let query: ChosenQuery = query::parse(&request)?;
-    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
+    let selection = Selection::parse(query.period.as_deref(), query.segment.as_deref())?;
     let users = chosen_ids("user_id", &query.user_id)?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let rankings = api.rankings_for(&request).await?;
     let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
-    if query.metadata {
-        metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;
-    }
-    let header = with_text(&chosen.header, query.score_text, &board);
+    let extras = Extras { text: query.score_text, metadata: query.metadata, profile: query.profile };
+    extras.add((&api, &request), rankings, &board, &chosen.header, &mut chosen.rows).await?;
     let response = ChosenResponse::new(&board, &chosen, query.score_text);
-    reply::ranked(&request, board.reading, &selector, &header, &response)
+    reply::ranked(&request, board.reading, &selector, &extras.header(&chosen.header, &board), &response)
 }
 
 /// Read chosen players, with their ids in the body
@@ -346,13 +391,12 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
-    let selector = query::selector_in(wanted.period.as_deref(), wanted.segment.as_deref())?;
+    let selector = Selection::parse(wanted.period.as_deref(), wanted.segment.as_deref())?.on(&board);
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
     let rankings = api.rankings_for(&request).await?;
     let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
-    if wanted.metadata {
-        metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;
-    }
+    let extras = Extras { text: wanted.score_text, metadata: wanted.metadata, profile: wanted.profile };
+    extras.add((&api, &request), rankings, &board, &chosen.header, &mut chosen.rows).await?;
     reply::untagged(chosen.header.answered_by, &ChosenResponse::new(&board, &chosen, wanted.score_text))
 }
 

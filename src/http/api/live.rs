@@ -29,7 +29,7 @@ use crate::{
                 subscriber::Subscriber,
             },
             path::{BoardPath, UserIdText},
-            query::{self, PeriodText, SegmentText},
+            query::{self, PeriodText, SegmentText, Selection},
         },
         auth::caller,
         server::{Api, address, problem::ReadProblems},
@@ -62,8 +62,8 @@ const CHOSEN_MAX: usize = 20;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LiveQuery {
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent. `week` continues with the next week when the
-    /// week ends.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default period when absent.
+    /// `week` continues with the next week when the week ends.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -121,10 +121,11 @@ pub(crate) struct LastEventId {
 pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::from_request(&request)?;
     let query: LiveQuery = query::parse(&request)?;
-    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
+    let selection = Selection::parse(query.period.as_deref(), query.segment.as_deref())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let interest = Interest { limit, users: chosen_ids(&query.user_id)?, metadata: query.metadata };
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let network = address::client_address(&api.settings.trusted_proxies, &request).map(address::network);
     let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;
     period::resolve(api.instance.read_router.current(), &board, &selector).await?;

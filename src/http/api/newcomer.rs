@@ -9,7 +9,7 @@ use crate::{
     http::{
         api::{
             path::BoardPath,
-            query::{self, PeriodText, SegmentText},
+            query::{self, PeriodText, SegmentText, Selection},
             ranking::RankingResponse,
             reply,
         },
@@ -27,7 +27,8 @@ pub(crate) struct NewcomerQuery {
     /// The score to rank.
     #[param(example = 1_234, minimum = -9_223_372_036_854_775_807i64)]
     score: i64,
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -60,8 +61,9 @@ pub(crate) struct NewcomerResponse<'a> {
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::from_request(&request)?;
     let query: NewcomerQuery = query::parse(&request)?;
-    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
+    let selection = Selection::parse(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let rankings = api.rankings_for(&request).await?;
     let (header, rank) = read::newcomer(rankings, &board, &selector, query.score).await?;
     let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };

@@ -144,8 +144,16 @@ pub(crate) fn document() -> Ready<Result<HttpResponse>> {
 struct Document;
 
 /// Operations that answer `GET` about a ranking.
-const RANKING_READS: [&str; 6] =
-    ["list_scores", "list_chosen_scores", "show_standing", "show_rank_of_score", "show_distribution", "list_tiers"];
+const RANKING_READS: [&str; 8] = [
+    "list_scores",
+    "list_chosen_scores",
+    "show_standing",
+    "show_rank_of_score",
+    "show_distribution",
+    "list_tiers",
+    "list_classic_scores",
+    "show_classic_score",
+];
 
 /// Adds what several calls share: the key, the problem responses, and the headers of rankings.
 struct CommonParts;

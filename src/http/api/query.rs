@@ -18,7 +18,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     Error, Result,
     http::api::body::refusal,
-    model::{period::PeriodSelector, tag::Tag},
+    model::{board::Board, period::PeriodSelector, segment::Segment, tag::Tag},
 };
 
 pub(crate) use crate::model::period::PeriodText;
@@ -27,14 +27,22 @@ pub(crate) use crate::model::period::PeriodText;
 /// missing, of the wrong type, or repeated without being a list.
 pub(crate) fn parse<T: DeserializeOwned>(request: &HttpRequest) -> Result<T> {
     let mut parameters = BTreeMap::<String, Parameter>::new();
-    for pair in request.query_string().split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = decoded(name).ok_or_else(|| Error::invalid(name, "is not UTF-8"))?;
-        let value = decoded(value).ok_or_else(|| Error::invalid(name.as_str(), "is not UTF-8"))?;
+    for (name, value) in fields(request.query_string())? {
         parameters.entry(name).or_default().0.push(value);
     }
     serde_path_to_error::deserialize(MapDeserializer::new(parameters.into_iter()))
         .map_err(|error| refusal("query", error.path(), &error.inner().to_string()))
+}
+
+/// Returns the names and values of a query string or a form, decoded.
+pub(crate) fn fields(text: &str) -> Result<Vec<(String, String)>> {
+    let field = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decoded(name).ok_or_else(|| Error::invalid(name, "is not UTF-8"))?;
+        let value = decoded(value).ok_or_else(|| Error::invalid(name.as_str(), "is not UTF-8"))?;
+        Ok((name, value))
+    };
+    text.split('&').filter(|pair| !pair.is_empty()).map(field).collect()
 }
 
 /// Refuses all parameters, for a call that takes none.
@@ -166,7 +174,8 @@ pub(crate) struct SegmentText(String);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RankingQuery {
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -175,25 +184,38 @@ pub(crate) struct RankingQuery {
 }
 
 impl RankingQuery {
-    pub(crate) fn selector(request: &HttpRequest) -> Result<PeriodSelector> {
+    pub(crate) fn selection(request: &HttpRequest) -> Result<Selection> {
         let Self { period, segment } = parse(request)?;
-        selector_in(period.as_deref(), segment.as_deref())
+        Selection::parse(period.as_deref(), segment.as_deref())
     }
 }
 
-/// Parses the selected period; `all_time` when absent.
-pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
-    let selector: PeriodSelector = text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)?;
-    if selector.segment().is_some() {
-        return Err(Error::invalid("period", "must not contain a segment; use the parameter segment"));
-    }
-    Ok(selector)
+/// The period and segment that a request names, of any board.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    period: Option<PeriodSelector>,
+    segment: Option<Segment>,
 }
 
-/// Parses the selected period and segment; all players when no segment is given.
-pub(crate) fn selector_in(text: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
-    let whole = selector(text)?;
-    segment.map_or_else(|| Ok(whole.clone()), |segment| Ok(whole.clone().in_segment(segment.parse()?)))
+impl Selection {
+    /// Parses the period and the segment.
+    pub(crate) fn parse(period: Option<&str>, segment: Option<&str>) -> Result<Self> {
+        let period: Option<PeriodSelector> = period.map(str::parse).transpose()?;
+        if period.as_ref().is_some_and(|period| period.segment().is_some()) {
+            return Err(Error::invalid("period", "must not contain a segment; use the parameter segment"));
+        }
+        Ok(Self { period, segment: segment.map(str::parse).transpose()? })
+    }
+
+    /// Returns what the request selects on a board: the board's default period and all players, unless
+    /// it names others.
+    pub(crate) fn on(&self, board: &Board) -> PeriodSelector {
+        let period = self.period.clone().unwrap_or_else(|| board.default_selector());
+        match &self.segment {
+            Some(segment) => period.in_segment(segment.clone()),
+            None => period,
+        }
+    }
 }
 
 pub(crate) fn tag(text: Option<&str>) -> Result<Option<Tag>> {

@@ -2,20 +2,28 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
+use actix_web::HttpRequest;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    http::api::{period::PeriodResponse, timestamp},
+    Result,
+    http::{
+        api::{period::PeriodResponse, timestamp},
+        auth::caller,
+        server::Api,
+    },
     model::{
         board::{Board, Mode},
         combination::{CombinedFrom, SourceState},
         key::short_digest,
         metadata::Metadata,
         presentation::ScoreFormat,
-        rank::{Header, LocalPage, Page, Row, Tiering},
+        rank::{Header, LocalPage, Page, PlayerStanding, Row, Tiering},
     },
+    ranking::{metadata, rankings::Rankings},
+    store::user::PublicMembers,
 };
 
 /// The common first members of every response about a ranking.
@@ -88,15 +96,6 @@ impl<'a> RankingResponse<'a> {
     }
 }
 
-/// Returns the header of a response that may have texts of scores. With them, its entity tag depends
-/// on the format, which may change.
-pub(crate) fn with_text<'a>(header: &'a Header, has_text: bool, board: &Board) -> Cow<'a, Header> {
-    match &header.etag {
-        Some(etag) if has_text => Cow::Owned(Header { etag: Some(text_etag(etag, board)), ..header.clone() }),
-        _ => Cow::Borrowed(header),
-    }
-}
-
 /// Returns the entity tag of a response with texts of scores.
 pub(crate) fn text_etag(etag: &str, board: &Board) -> String {
     format!("{etag}-{}", short_digest(&board.presentation.score_format.to_string()))
@@ -146,6 +145,11 @@ pub(crate) struct RowResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
     metadata: Option<Option<&'a Metadata>>,
+    /// Public members of the player's metadata, which the operator of the service chooses; null if the
+    /// player has none, or a private profile that the caller may not read. Present with `profile=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
+    profile: Option<Option<&'a Metadata>>,
 }
 
 impl<'a> RowResponse<'a> {
@@ -163,6 +167,7 @@ impl<'a> RowResponse<'a> {
             moved: None,
             tier: tiering.tier(row.score, row.rank),
             metadata: row.metadata.as_ref().map(Option::as_ref),
+            profile: row.profile.as_ref().map(Option::as_ref),
         }
     }
 
@@ -194,6 +199,85 @@ impl<'a> ListRowResponse<'a> {
     }
 }
 
+/// A player's standing beside a page.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OwnStandingResponse<'a> {
+    #[serde(flatten)]
+    row: RowResponse<'a>,
+    /// 100 × players strictly worse ÷ max(players − 1, 1).
+    #[schema(example = 99.4, minimum = 0, maximum = 100)]
+    percentile: f64,
+    /// The players just above, best first.
+    above: Vec<RowResponse<'a>>,
+    /// The players just below, best first.
+    below: Vec<RowResponse<'a>>,
+}
+
+impl<'a> OwnStandingResponse<'a> {
+    pub(crate) fn new(board: &'a Board, standing: &'a PlayerStanding) -> Self {
+        let tiering = standing.header.tiering(board);
+        let row = |row| RowResponse::new(row, tiering);
+        Self {
+            row: row(&standing.player),
+            percentile: standing.percentile,
+            above: standing.above.iter().map(row).collect(),
+            below: standing.below.iter().map(row).collect(),
+        }
+    }
+
+    /// Returns the rows, best first.
+    pub(crate) fn rows(&mut self) -> impl Iterator<Item = &mut RowResponse<'a>> {
+        self.above.iter_mut().chain([&mut self.row]).chain(&mut self.below)
+    }
+}
+
+/// Optional members of rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// The score in the format of the board.
+    pub(crate) text: bool,
+    /// Metadata of the event that decides the score.
+    pub(crate) metadata: bool,
+    /// Public members of the player's profile.
+    pub(crate) profile: bool,
+}
+
+impl Extras {
+    /// Adds to rows of an answer about `board` what needs a statement.
+    pub(crate) async fn add<'a>(
+        self,
+        (api, request): (&Api, &HttpRequest),
+        rankings: &Rankings,
+        board: &Board,
+        header: &Header,
+        rows: impl IntoIterator<Item = &'a mut Row>,
+    ) -> Result<()> {
+        let mut rows: Vec<&mut Row> = rows.into_iter().collect();
+        if self.metadata {
+            metadata::add(rankings, board, header, rows.iter_mut().map(|row| &mut **row)).await?;
+        }
+        if self.profile {
+            let public = PublicMembers {
+                names: &api.settings.public_profile,
+                default: api.settings.profiles,
+                reads_private: caller::has_key(api, request).await,
+            };
+            metadata::add_profiles(rankings, &public, rows).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the header of a response with these rows. Its entity tag names the format of texts, which
+    /// may change. Profiles change without one.
+    pub(crate) fn header<'a>(self, header: &'a Header, board: &Board) -> Cow<'a, Header> {
+        match &header.etag {
+            Some(_) if self.profile => Cow::Owned(Header { etag: None, ..header.clone() }),
+            Some(etag) if self.text => Cow::Owned(Header { etag: Some(text_etag(etag, board)), ..header.clone() }),
+            _ => Cow::Borrowed(header),
+        }
+    }
+}
+
 /// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageResponse<'a> {
@@ -216,6 +300,9 @@ pub(crate) struct PageResponse<'a> {
     /// `cursor` of the next page; null after the last player.
     #[schema(required = true)]
     next_cursor: Option<&'a str>,
+    /// The standing of the player `me`; null for a player without one. Present with `me`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    me: Option<Option<OwnStandingResponse<'a>>>,
 }
 
 impl<'a> PageResponse<'a> {
@@ -230,6 +317,7 @@ impl<'a> PageResponse<'a> {
             local_players: None,
             data: page.rows.iter().map(|row| ListRowResponse::new(None, row, tiering)).collect(),
             next_cursor: page.next.as_deref(),
+            me: None,
         }
     }
 
@@ -242,15 +330,27 @@ impl<'a> PageResponse<'a> {
             local_players: Some(page.local_players),
             data: rows.map(|(rank, row)| ListRowResponse::new(Some(*rank), row, tiering)).collect(),
             next_cursor: page.next.as_deref(),
+            me: None,
         }
+    }
+
+    /// Adds the standing of the player who asks.
+    pub(crate) fn add_own(&mut self, board: &'a Board, standing: Option<&'a PlayerStanding>) {
+        self.me = Some(standing.map(|standing| OwnStandingResponse::new(board, standing)));
+    }
+
+    /// Returns all rows.
+    fn rows(&mut self) -> impl Iterator<Item = &mut RowResponse<'a>> {
+        let own = self.me.iter_mut().flatten().flat_map(OwnStandingResponse::rows);
+        self.data.iter_mut().map(|row| &mut row.row).chain(own)
     }
 
     /// Adds the positions gained since those `before`.
     pub(crate) fn add_moves(&mut self, before: &HashMap<String, u64>) {
-        self.data.iter_mut().for_each(|row| row.row.add_move(before));
+        self.rows().for_each(|row| row.add_move(before));
     }
 
     pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
-        self.data.iter_mut().for_each(|row| row.row.add_text(format));
+        self.rows().for_each(|row| row.add_text(format));
     }
 }

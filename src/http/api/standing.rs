@@ -12,8 +12,8 @@ use crate::{
     http::{
         api::{
             path::{BoardPath, UserPath},
-            query::{self, PeriodText, SegmentText},
-            ranking::{RankingResponse, RowResponse, with_text},
+            query::{self, PeriodText, SegmentText, Selection},
+            ranking::{Extras, OwnStandingResponse, RankingResponse},
             reply,
             user::ActRequest,
         },
@@ -24,8 +24,8 @@ use crate::{
             version,
         },
     },
-    model::{board::Board, rank::PlayerStanding},
-    ranking::{metadata, period, read},
+    model::rank::PlayerStanding,
+    ranking::{period, read},
     scoring,
 };
 
@@ -34,7 +34,8 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StandingQuery {
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -55,6 +56,10 @@ pub(crate) struct StandingQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
+    /// Whether rows have the public members of the player's metadata.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    profile: bool,
 }
 
 /// A player's standing.
@@ -63,28 +68,7 @@ pub(crate) struct StandingResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     #[serde(flatten)]
-    row: RowResponse<'a>,
-    /// 100 × players strictly worse ÷ max(players − 1, 1).
-    #[schema(example = 99.4, minimum = 0, maximum = 100)]
-    percentile: f64,
-    /// The players just above, best first.
-    above: Vec<RowResponse<'a>>,
-    /// The players just below, best first.
-    below: Vec<RowResponse<'a>>,
-}
-
-impl<'a> StandingResponse<'a> {
-    fn new(board: &'a Board, standing: &'a PlayerStanding) -> Self {
-        let tiering = standing.header.tiering(board);
-        let row = |row| RowResponse::new(row, tiering);
-        Self {
-            ranking: RankingResponse::new(board, &standing.header),
-            row: row(&standing.player),
-            percentile: standing.percentile,
-            above: standing.above.iter().map(row).collect(),
-            below: standing.below.iter().map(row).collect(),
-        }
-    }
+    standing: OwnStandingResponse<'a>,
 }
 
 /// Read a player's standing
@@ -99,30 +83,28 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::from_request(&request)?;
     let UserPath { user_id } = UserPath::from_request(&request)?;
     let query: StandingQuery = query::parse(&request)?;
-    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
+    let selection = Selection::parse(query.period.as_deref(), query.segment.as_deref())?;
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let rankings = api.rankings_for(&request).await?;
     let standing = read::standing(rankings, &board, &selector, &user_id, around).await;
     let mut standing = caller::listed(&api, &request, &user_id, standing, |_| true).await?;
-    if query.metadata {
-        let PlayerStanding { header, player, above, below, .. } = &mut standing;
-        metadata::add(rankings, &board, header, above.iter_mut().chain([player]).chain(below)).await?;
-    }
-    let mut response = StandingResponse::new(&board, &standing);
+    let extras = Extras { text: query.score_text, metadata: query.metadata, profile: query.profile };
+    let PlayerStanding { header, player, above, below, .. } = &mut standing;
+    let rows = above.iter_mut().chain([player]).chain(below);
+    extras.add((&api, &request), rankings, &board, header, rows).await?;
+    let ranking = RankingResponse::new(&board, &standing.header);
+    let mut response = StandingResponse { ranking, standing: OwnStandingResponse::new(&board, &standing) };
     if query.moved {
-        let rows = standing.above.iter().chain([&standing.player]).chain(&standing.below);
-        let users = rows.map(|row| &*row.user_id);
+        let users = standing.rows().map(|row| &*row.user_id);
         let before = period::positions_before(rankings, &board, &selector, users).await?;
-        let rows = response.above.iter_mut().chain([&mut response.row]).chain(&mut response.below);
-        rows.for_each(|row| row.add_move(&before));
+        response.standing.rows().for_each(|row| row.add_move(&before));
     }
     if query.score_text {
-        let rows = response.above.iter_mut().chain([&mut response.row]).chain(&mut response.below);
-        rows.for_each(|row| row.add_text(&board.presentation.score_format));
+        response.standing.rows().for_each(|row| row.add_text(&board.presentation.score_format));
     }
-    let header = with_text(&standing.header, query.score_text, &board);
-    reply::ranked(&request, board.reading, &selector, &header, &response)
+    reply::ranked(&request, board.reading, &selector, &extras.header(&standing.header, &board), &response)
 }
 
 /// Reset a player

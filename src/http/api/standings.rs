@@ -9,7 +9,7 @@ use crate::{
     http::{
         api::{
             path::UserPath,
-            query::{self, PeriodText, SegmentText},
+            query::{self, PeriodText, SegmentText, Selection},
             ranking::{RankingResponse, RowResponse},
             reply,
         },
@@ -41,7 +41,8 @@ pub(crate) struct StandingsQuery {
     /// Only boards with this tag; all boards that the caller may read when absent.
     #[param(value_type = Option<Tag>)]
     tag: Option<String>,
-    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
+    /// period when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Only the players of this segment, such as `country:DE`; all players when absent.
@@ -120,7 +121,7 @@ pub(crate) struct StandingsResponse<'a> {
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::from_request(&request)?;
     let StandingsQuery { tag, period, segment, score_text, metadata, limit, cursor } = query::parse(&request)?;
-    let selector = query::selector_in(period.as_deref(), segment.as_deref())?;
+    let selection = Selection::parse(period.as_deref(), segment.as_deref())?;
     let limit = query::bounded("limit", limit, BOARDS_DEFAULT, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
     // Select the boards that the caller may read, and charge the rate limit for their number.
@@ -131,7 +132,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     rate::charge(&request, boards.len())?;
     // Read the player's standing on each of them.
     let rankings = api.rankings_for(&request).await?;
-    let standings = read::standings(rankings, &boards, &selector, &user_id).await;
+    let selectors: Vec<_> = boards.iter().map(|board| selection.on(board)).collect();
+    let standings = read::standings(rankings, &boards, &selectors, &user_id).await;
     let is_shown = |found: &Vec<Result<PlayerStanding>>| found.is_empty() || found.iter().any(Result::is_ok);
     let mut standings = match caller::listed(&api, &request, &user_id, standings, is_shown).await {
         // An earlier page may have shown a player whose profile is private.

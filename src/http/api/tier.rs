@@ -37,8 +37,9 @@ pub(crate) struct TiersResponse<'a> {
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::from_request(&request)?;
-    let selector = RankingQuery::selector(&request)?;
+    let selection = RankingQuery::selection(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let selector = selection.on(&board);
     let rankings = api.rankings_for(&request).await?;
     let tiers = read::tiers(rankings, &board, &selector).await?;
     let ranking = RankingResponse::new(&board, &tiers.header);

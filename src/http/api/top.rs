@@ -8,12 +8,16 @@ use actix_web::{
     http::header::{self, ContentType},
     web::Bytes,
 };
+use serde::Serialize;
 
 use crate::{
     Error, Result,
-    http::api::{
-        ranking::{PageResponse, text_etag},
-        reply,
+    http::{
+        api::{
+            ranking::{Extras, PageResponse, text_etag},
+            reply,
+        },
+        server::Api,
     },
     model::{
         board::{Board, Reading},
@@ -21,22 +25,15 @@ use crate::{
         rank::Page,
     },
     ranking::{
-        metadata,
         rankings::Rankings,
         top::{self, Top},
     },
 };
 
-/// Optional columns of the rows of a top. The cached body has none of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Extras {
-    pub(crate) text: bool,
-    pub(crate) metadata: bool,
-}
-
 /// Responds with the first `limit` players, or with 304 if `request` names their `ETag`. With extras,
 /// the body of the cached page is rendered for this request.
 pub(crate) async fn answer(
+    api: &Api,
     rankings: &Rankings,
     request: &HttpRequest,
     board: &Board,
@@ -47,16 +44,32 @@ pub(crate) async fn answer(
     let mut top = top::top(rankings, board, selector, limit, render).await?;
     if extras != Extras::default() {
         let mut page = Page::clone(&top.page);
-        if extras.metadata {
-            metadata::add(rankings, board, &page.header, &mut page.rows).await?;
-        }
+        extras.add((api, request), rankings, board, &page.header, &mut page.rows).await?;
         let mut response = PageResponse::new(board, &page);
         if extras.text {
             response.add_text(&board.presentation.score_format);
             top.etag = text_etag(&top.etag, board);
         }
+        // Profiles change without a tag.
+        if extras.profile && top.stale_for.is_none() {
+            return reply::untagged(top.answered_by, &response);
+        }
         top.body = json(&response)?.into();
     }
+    respond(request, board.reading, selector, &top)
+}
+
+/// Responds with the first `limit` players in a form of its own, which is rendered for this request.
+pub(crate) async fn answer_as(
+    rankings: &Rankings,
+    request: &HttpRequest,
+    board: &Board,
+    selector: &PeriodSelector,
+    limit: u32,
+    body: impl FnOnce(&Page) -> Result<String>,
+) -> Result<HttpResponse> {
+    let mut top = top::top(rankings, board, selector, limit, render).await?;
+    top.body = body(&top.page)?.into();
     respond(request, board.reading, selector, &top)
 }
 
@@ -65,7 +78,7 @@ pub(crate) fn render(board: &Board, page: &Page) -> Result<String> {
     json(&PageResponse::new(board, page))
 }
 
-fn json(response: &PageResponse<'_>) -> Result<String> {
+pub(crate) fn json(response: &impl Serialize) -> Result<String> {
     serde_json::to_string(response).map_err(|error| Error::Internal(format!("cannot write a top as JSON: {error}")))
 }
 

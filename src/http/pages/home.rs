@@ -12,7 +12,7 @@ use crate::{
     model::board::Board,
 };
 
-/// A board and the top of its first period.
+/// A board and the top of its default period.
 #[derive(Debug)]
 pub(crate) struct BoardSummary<'a> {
     pub(crate) board: &'a Board,

@@ -27,7 +27,7 @@ pub(crate) enum Among {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) board: String,
-    /// The period as requested; the first that the board keeps when absent.
+    /// The period as requested; the board's default period when absent.
     pub(crate) period: Option<String>,
     /// The segment, such as `country:DE`; all players when absent.
     pub(crate) segment: Option<String>,

@@ -14,7 +14,11 @@ use serde::Deserialize;
 use crate::{
     Code, Error, Resource, Result, boards,
     http::{
-        api::{path::BoardPath, query, top as top_body},
+        api::{
+            path::BoardPath,
+            query::{self, Selection},
+            top as top_body,
+        },
         auth::{caller, rate},
         pages::{
             RankingView, Rows,
@@ -118,7 +122,7 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let (boards, next) = found.map_err(|error| error.in_field("after"))?;
     rate::charge(request, boards.len())?;
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
-        let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, SUMMARY_ROWS).await;
+        let rows = rows(api, board, &board.default_selector(), 1, SUMMARY_ROWS).await;
         if_known(rows).unwrap_or_else(|error| {
             tracing::error!(%error, board = %board.slug, "cannot show a top on the home page");
             None
@@ -265,19 +269,7 @@ pub(crate) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -
 
 /// Returns the selector of the period and segment that a page was requested for.
 pub(crate) fn selector(board: &Board, period: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
-    let whole = match period {
-        None => PeriodSelector::Current(first_kind(board)),
-        period => query::selector(period)?,
-    };
-    Ok(match segment {
-        None => whole,
-        Some(segment) => whole.in_segment(segment.parse()?),
-    })
-}
-
-/// Returns the kind of period that is shown by default.
-fn first_kind(board: &Board) -> PeriodKind {
-    board.periods.first().copied().unwrap_or(PeriodKind::AllTime)
+    Ok(Selection::parse(period, segment)?.on(board))
 }
 
 /// Reads rows from a position. The first rows come from the cache of tops, which works while the

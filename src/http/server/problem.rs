@@ -112,6 +112,14 @@ fn problem_response(response: &mut HttpResponseBuilder, error: &Error) -> HttpRe
     response
 }
 
+/// Returns the response to an invalid request with status 400, as clients of the classic call expect.
+pub(crate) fn bad_request(error: &Error) -> HttpResponse {
+    let problem = Problem { status: 400, ..Problem::from_error(error) };
+    let mut response = builder(error).status(StatusCode::BAD_REQUEST).json(&problem);
+    response.extensions_mut().insert(problem);
+    response
+}
+
 /// Returns the response to a method that the path does not have; `allow` lists the path's methods.
 pub(crate) fn method_not_allowed(method: &str, path: &str, allow: &str) -> HttpResponse {
     let error = Error::MethodNotAllowed(format!("{path} supports {allow}, not {method}"));
@@ -137,7 +145,7 @@ pub(crate) fn builder(error: &Error) -> HttpResponseBuilder {
 
 /// The problems in the OpenAPI document: status, component name, description.
 const DESCRIBED: [(u16, &str, &str); 12] = [
-    (400, "Malformed", "The body is not valid JSON."),
+    (400, "Malformed", "The body is not valid JSON. For `POST /v1/scores`: the request is invalid."),
     (401, "Unauthorized", "The key is missing or invalid. `WWW-Authenticate` names the scheme."),
     (403, "Forbidden", "The key is valid but does not allow this call."),
     (404, "NotFound", "The board, user, period or score transaction does not exist."),
@@ -188,7 +196,7 @@ impl<const LIST: usize> IntoResponses for Problems<LIST> {
     }
 }
 
-const LISTS: [&[u16]; 8] = [
+const LISTS: [&[u16]; 9] = [
     &[500, 503],
     &[429],
     &[401, 422, 429, 500, 503],
@@ -197,6 +205,7 @@ const LISTS: [&[u16]; 8] = [
     &[400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503],
     &[401, 403, 404, 409, 422, 429, 500, 503],
     &[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503],
+    &[400, 401, 403, 404, 408, 409, 429, 500, 503],
 ];
 
 /// Problems of a service that cannot respond.
@@ -216,6 +225,9 @@ pub(crate) type ReadProblems = Problems<4>;
 
 /// Problems of a call that reads, with parameters in its body.
 pub(crate) type QueryProblems = Problems<5>;
+
+/// Problems of the classic call that writes: an invalid request is a 400.
+pub(crate) type ClassicWriteProblems = Problems<8>;
 
 /// Problems of a call without a body that may conflict with stored data.
 pub(crate) type ActProblems = Problems<6>;

@@ -39,6 +39,8 @@ pub struct Settings {
     pub allows_http_avatars: bool,
     /// Readers of the profiles that do not say.
     pub profiles: Reading,
+    /// Members of the players' metadata that everyone may read.
+    pub public_profile: Vec<String>,
     /// Timeout for receiving a request's head, receiving its body, and sending 32 KiB of the
     /// response.
     pub client_timeout: Duration,
@@ -80,6 +82,7 @@ impl Settings {
             heartbeat: Duration::from_secs(15),
             allows_http_avatars: false,
             profiles: Reading::Public,
+            public_profile: Vec::new(),
             client_timeout: Duration::from_secs(10),
             key_rate: None,
             address_rate: None,

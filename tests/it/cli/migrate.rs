@@ -340,6 +340,7 @@ async fn keys_that_had_to_sign_are_revoked() {
         }
         let signed = "boards, signing_secret IS NOT NULL AS signed, created_at";
         edit(root, "sql/views/api_keys.sql", "boards, created_at", signed);
+        edit(root, "sql/views/boards.sql", ", default_period\n", "\n");
     });
     migrate_to(db.url(), &before, LOCK_WAIT).await.unwrap();
     db.execute(

@@ -4,6 +4,7 @@ mod act;
 mod caller;
 mod friends;
 mod lists;
+mod screen;
 pub mod site;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};

@@ -291,9 +291,9 @@ async fn standings_name_each_board_of_the_tag() {
     assert_eq!(missing(&output), wanted);
     assert_eq!(output["next_cursor"], Value::Null);
 
-    // Each row equals the board's own answer, also on a combined board.
+    // Each row equals the board's own answer, also on a combined board, and in its default period.
     let output = site.get("/v1/users/ada/standings?tag=moba").await.is(200);
-    assert_eq!(column(&output["data"], "board"), ["aims", "hero", "kills"], "{output}");
+    assert_eq!(column(&output["data"], "board"), ["aims", "days", "hero", "kills"], "{output}");
     for row in output["data"].as_array().unwrap() {
         let path = format!("/v1/boards/{}/scores/ada?around=0", row["board"].as_str().unwrap());
         let mut alone = site.get(&path).await.is(200);

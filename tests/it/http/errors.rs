@@ -82,7 +82,6 @@ async fn invalid_reads_are_refused() {
         ("/v1/boards/main/scores/nobody/history", 404, ""),
         ("/v1/users/nobody", 404, ""),
         ("/v1/boards/weekly/scores?period=day", 404, ""),
-        ("/v1/boards/weekly/scores", 404, ""),
         ("/v1/boards/main/scores?period=day:2011-12-30", 404, ""),
         ("/v1/boards/main/scores/ada?period=day:2011-12-30", 404, ""),
         ("/v1/boards/main/scores?period=day:2999-12-31", 404, ""),
@@ -146,7 +145,7 @@ async fn invalid_reads_are_refused() {
     for (body, field) in [
         (json!({"user_ids": []}), "user_ids"),
         (json!({"user_ids": ["a", ""]}), "user_ids[1]"),
-        (json!({"user_ids": [1]}), "user_ids[0]"),
+        (json!({"user_ids": [1.5]}), "user_ids[0]"),
         (json!({"user": ["a"]}), "user"),
         (json!({"user_ids": ["a"], "period": "day:2024-02-30"}), "period"),
         (json!({"user_ids": vec!["a"; 501]}), "user_ids"),
@@ -176,7 +175,7 @@ async fn invalid_events_are_refused() {
         ("{}", 422, "user_id"),
         (r#"{"user_id":"a"}"#, 422, "points"),
         (r#"{"points":1}"#, 422, "user_id"),
-        (r#"{"user_id":7,"points":1}"#, 422, "user_id"),
+        (r#"{"user_id":7.5,"points":1}"#, 422, "user_id"),
         (r#"{"user_id":null,"points":1}"#, 422, "user_id"),
         (r#"{"user_id":["a"],"points":1}"#, 422, "user_id"),
         (r#"{"user_id":"","points":1}"#, 422, "user_id"),
@@ -200,7 +199,7 @@ async fn invalid_events_are_refused() {
         (r#"{"user_id":"a","points":1,"points":2}"#, 422, "points"),
         (r#"{"user_id":"a","points":1,"id":""}"#, 422, "id"),
         (r#"{"user_id":"a","points":1,"id":"LONG"}"#, 422, "id"),
-        (r#"{"user_id":"a","points":1,"id":7}"#, 422, "id"),
+        (r#"{"user_id":"a","points":1,"id":true}"#, 422, "id"),
         (r#"{"user_id":"a","points":1,"reason":"a\tb"}"#, 422, "reason"),
         (r#"{"user_id":"a","points":1,"reason":"WHY"}"#, 422, "reason"),
         (r#"{"user_id":"a","points":1,"score":1}"#, 422, "score"),
@@ -381,7 +380,9 @@ async fn unreadable_requests_are_refused() {
     refused(&site.send(Method::POST, SCORES, &gzip, event.clone()).await, 415, "", "gzip");
     for path in [SCORES, "/v1/scores", "/v1/boards/main/scores/query"] {
         let body = format!("{event}{}", " ".repeat(BODY_LIMIT));
-        refused(&site.post(path, &body).await, 413, "", path);
+        // The classic call answers 400 to every invalid request.
+        let status = if path == "/v1/scores" { 400 } else { 413 };
+        refused(&site.post(path, &body).await, status, "", path);
         let alone = site.send(Method::POST, path, &[("content-type", "application/json")], body).await;
         let status = if path.ends_with("query") { 413 } else { 401 };
         refused(&alone, status, "", "nobody without a key has a body read");

@@ -143,7 +143,7 @@ async fn retention_is_set_shown_and_changed() {
         "points_max         9",
         "frozen_top_size    20",
         "kept_archives      month: newest 1,200, others: all",
-        "events_per_minute  none",
+        "events_per_minute  no limit",
     ] {
         assert!(shown.contains(&format!("{line}\n")), "{line:?} is not in {shown}");
     }
