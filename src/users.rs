@@ -10,7 +10,7 @@ use crate::{
         segment::check_value,
         user::{Profile, User, UserId, check_text},
     },
-    ranking::rankings::Rankings,
+    ranking::{frozen, rankings::Rankings},
     store::{Administrator, Reader, user::PendingMove},
 };
 
@@ -101,7 +101,8 @@ pub async fn erase(
         error.with_message(|cause| format!("the player's id is now {erased}; {cause}; erase {erased} to finish"))
     };
     if !erase_from_tops(admin, rankings, &erased).await.map_err(unfinished)? {
-        let message = "Redis did not answer and may keep the name in tops of closed periods for a day";
+        let message =
+            "Redis did not answer and may keep the name in tops of closed periods until maintenance removes them";
         return Err(unfinished(Error::retry(Code::Unavailable, message)));
     }
     moved.map_err(unfinished)?;
@@ -112,13 +113,9 @@ pub async fn erase(
 pub(crate) async fn finish_erasures(admin: &Administrator, rankings: &Rankings) -> Result<()> {
     let mut ended = Ok(());
     for erased in admin.unfinished_erasures().await? {
-        match erase_from_tops(admin, rankings, &erased).await {
-            Ok(true) => {}
-            Ok(false) => tracing::warn!(player = erased, "Redis did not answer and may keep an erased name for a day"),
-            Err(error) => {
-                tracing::error!(player = erased, %error, "an erasure could not be completed");
-                ended = Err(error);
-            }
+        if let Err(error) = erase_from_tops(admin, rankings, &erased).await {
+            tracing::error!(player = erased, %error, "an erasure could not be completed");
+            ended = Err(error);
         }
     }
     ended
@@ -175,7 +172,7 @@ async fn erase_from_tops(admin: &Administrator, rankings: &Rankings, erased: &st
     rankings.forget_frozen_tops();
     loop {
         let (periods, is_done) = admin.erase_from_tops(erased, TOPS_PER_STEP).await?;
-        redis_answers &= rankings.cache.forget_closed(&periods).await;
+        redis_answers &= frozen::remove_shared(admin, &rankings.cache, Some(&periods)).await?;
         if is_done {
             rankings.forget_frozen_tops();
             return Ok(redis_answers);

@@ -4,11 +4,11 @@
 //! a miss, and a failed write stores nothing. Without Redis, this cache stores nothing; other caches of
 //! the process still keep what they have read.
 
-mod frame;
 mod key;
 mod remote;
+mod value;
 
-pub use key::CacheKey;
+pub use key::{CacheKey, CacheKind};
 
 use std::{
     path::Path,
@@ -18,10 +18,11 @@ use std::{
     },
 };
 
+use serde::{Serialize, de::DeserializeOwned};
+
 use crate::{Result, background::Background, cache::remote::Remote, telemetry};
 
-/// Maximum bytes of a stored value, including its key and frame. A longer value is not from
-/// Centile.
+/// Maximum bytes of a stored value. A longer value is not from Centile.
 const MAX_BYTES: usize = 4 << 20;
 
 /// A cache in Redis, or none. Clones share it.
@@ -55,7 +56,7 @@ enum Failure {
 pub struct CacheCounts {
     /// Values found.
     pub hits: u64,
-    /// Values not found, for any reason.
+    /// Values not found, or found outdated, for any reason.
     pub misses: u64,
     /// Values stored.
     pub puts: u64,
@@ -110,33 +111,38 @@ impl Cache {
         Ok(Self(Arc::new(Inner { prefix, remote: Some(remote), counters: Counters::default() })))
     }
 
-    /// Returns the value of `key`, or `None` after a miss or failure. Takes at most 50 ms.
-    pub async fn get(&self, key: &CacheKey) -> Option<Vec<u8>> {
+    /// Returns the value of `key` if it `is_current`, or `None` after a miss or failure. Takes at most
+    /// 50 ms.
+    ///
+    /// A key names no version, so the value must.
+    pub async fn get<T: DeserializeOwned>(&self, key: &CacheKey, is_current: impl FnOnce(&T) -> bool) -> Option<T> {
         let remote = self.0.remote.as_ref()?;
         let counters = &self.0.counters;
         let full_key = self.full_key(key);
         let found = remote
             .get(&full_key)
             .await
-            .and_then(|bytes| bytes.map(|bytes| frame::unwrap(&full_key, bytes).ok_or(Failure::Mismatch)).transpose());
+            .and_then(|bytes| bytes.map(|bytes| value::decode(&full_key, &bytes).ok_or(Failure::Mismatch)).transpose());
         let found = found.unwrap_or_else(|failure| {
             counters.add_failure(failure);
             None
         });
+        let found = found.filter(is_current);
         add(if found.is_some() { &counters.hits } else { &counters.misses });
-        telemetry::count_shared_read(key.kind(), found.is_some());
+        telemetry::count_shared_read(key.kind.label(), found.is_some());
         found
     }
 
-    /// Stores `value` under `key` for the key's lifetime, if possible. Takes at most 50 ms.
-    pub async fn put(&self, key: &CacheKey, value: &[u8]) {
+    /// Stores `value`, an object with members, under `key` for the key's lifetime, if possible. Takes
+    /// at most 50 ms.
+    pub async fn put<T: Serialize>(&self, key: &CacheKey, value: &T) {
         let Some(remote) = &self.0.remote else { return };
         let full_key = self.full_key(key);
-        let frame = frame::wrap(&full_key, value);
-        let stored = if frame.len() > MAX_BYTES {
+        let Some(text) = value::encode(&full_key, value) else { return };
+        let stored = if text.len() > MAX_BYTES {
             Err(Failure::TooLong)
         } else {
-            remote.put(&full_key, &frame, key.lifetime()).await
+            remote.put(&full_key, &text, key.kind.lifetime()).await
         };
         match stored {
             Ok(()) => add(&self.0.counters.puts),
@@ -144,16 +150,11 @@ impl Cache {
         }
     }
 
-    /// Removes all values of these closed periods, of all revisions. Returns `false` if Redis did
-    /// not answer.
-    pub(crate) async fn forget_closed(&self, periods: &[i64]) -> bool {
+    /// Removes these values. Returns `false` if Redis did not answer.
+    pub(crate) async fn remove(&self, keys: &[CacheKey]) -> bool {
         let Some(remote) = &self.0.remote else { return true };
-        for period in periods {
-            if remote.remove(&key::closed_pattern(&self.0.prefix, *period)).await.is_err() {
-                return false;
-            }
-        }
-        true
+        let full_keys: Vec<String> = keys.iter().map(|key| self.full_key(key)).collect();
+        remote.remove(&full_keys).await.is_ok()
     }
 
     /// Returns whether Redis answers now; `None` without Redis.

@@ -48,8 +48,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Milliseconds between two checks of a Redis that does not answer.
 const PAUSE_MS: u64 = 1_000;
 
-/// Keys that one SCAN inspects, which takes less than a millisecond of the server's time.
-const SCAN_COUNT: u32 = 1_000;
+/// Maximum keys that one command removes.
+const KEYS_AT_ONCE: usize = 100;
 
 /// A Redis server that may be unreachable at any time.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Remote {
     /// Returns the bytes stored under `key`. More than [`MAX_BYTES`] are a mismatch.
     pub(super) async fn get(self: &Arc<Self>, key: &str) -> Result<Option<Vec<u8>>, Failure> {
         // GETRANGE limits the transfer if another program stored a larger value. It returns an
-        // empty string for an absent key; no frame is empty.
+        // empty string for an absent key; no value is empty.
         let bytes: Vec<u8> = self.call(&self.reads, cmd("GETRANGE").arg(key).arg(0).arg(MAX_BYTES)).await?;
         match bytes.len() {
             0 => Ok(None),
@@ -134,28 +134,28 @@ impl Remote {
         }
     }
 
-    /// Stores `bytes` under `key` for `lifetime`, replacing any value.
-    pub(super) async fn put(self: &Arc<Self>, key: &str, bytes: &[u8], lifetime: Duration) -> Result<(), Failure> {
-        self.call(&self.writes, cmd("SET").arg(key).arg(bytes).arg("EX").arg(lifetime.as_secs())).await
+    /// Stores `text` under `key` for `lifetime`, or without expiry, replacing any value.
+    pub(super) async fn put(
+        self: &Arc<Self>,
+        key: &str,
+        text: &str,
+        lifetime: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let mut set = cmd("SET");
+        set.arg(key).arg(text);
+        if let Some(lifetime) = lifetime {
+            set.arg("EX").arg(lifetime.as_secs());
+        }
+        self.call(&self.writes, &set).await
     }
 
-    /// Removes every key that matches `pattern`, in steps of [`SCAN_COUNT`]. Waits for a check in
-    /// progress.
-    pub(super) async fn remove(self: &Arc<Self>, pattern: &str) -> Result<(), Failure> {
+    /// Removes these keys. Waits for a check in progress.
+    pub(super) async fn remove(self: &Arc<Self>, keys: &[String]) -> Result<(), Failure> {
         self.checked().await;
-        let mut cursor = 0;
-        loop {
-            let mut scan = cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
-            let (next, keys): (u64, Vec<Vec<u8>>) = self.call(&self.reads, &scan).await?;
-            if !keys.is_empty() {
-                self.call::<u64>(&self.writes, cmd("UNLINK").arg(keys)).await?;
-            }
-            if next == 0 {
-                return Ok(());
-            }
-            cursor = next;
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            self.call::<u64>(&self.writes, cmd("UNLINK").arg(keys)).await?;
         }
+        Ok(())
     }
 
     /// Returns whether Redis answers a read now.

@@ -10,6 +10,7 @@ use crate::{
     delivery::outbox::{self, DEFAULT_TIMEOUT},
     maintenance::{rebalance, scheduler},
     periods::closing::{self, ExpiredArchive},
+    ranking::frozen,
     store::Store,
     users,
 };
@@ -21,7 +22,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         let deleted_ids = scheduler::maintain_ledger(admin, score_writer).await?;
         output::print(format!("ledger      upcoming months exist; {} expired ids deleted", thousands(deleted_ids)))?;
         // A failure must not stop the rest; its error is returned at the end.
-        let frozen = match admin.freeze_ledger_months().await {
+        let months_frozen = match admin.freeze_ledger_months().await {
             Ok(months) => output::print(format!("ledger      {} ended months frozen", thousands(months as u64))),
             Err(error) => Err(error),
         };
@@ -41,6 +42,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
                 output::print(format!("archives    {} dropped", thousands(dropped)))?;
             }
         }
+        let outdated = frozen::remove_shared(admin, &instance.cache, None).await.map(drop);
         let removed = closing::remove_released(admin).await?;
         output::print(format!(
             "rankings    {} rows of closed periods and replaced rankings removed",
@@ -60,7 +62,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             thousands(layout_moves.rows_moved),
             thousands(layout_moves.buckets_repositioned)
         ))?;
-        frozen.and(erasures).and(moves)
+        months_frozen.and(erasures).and(moves).and(outdated)
     })
     .await
 }

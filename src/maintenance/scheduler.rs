@@ -23,7 +23,7 @@ use crate::{
         closing::{self, CloseOutcome},
         combining,
     },
-    ranking::rankings::Rankings,
+    ranking::{frozen, rankings::Rankings},
     scoring::accepted::AcceptedScores,
     store::{Administrator, ScoreWriter, Store},
     users,
@@ -56,7 +56,8 @@ impl Scheduler {
     }
 
     /// Starts the background work:
-    /// - every ten minutes: maintains the ledger, freezes its ended months, and finishes erasures;
+    /// - every ten minutes: maintains the ledger, freezes its ended months, finishes erasures, and removes
+    ///   outdated tops from Redis;
     /// - at the interval `every`: moves players to other segments, delivers messages, checks counts,
     ///   prepares rolling windows, rebuilds damaged rankings, closes due periods, drops expired
     ///   archives, removes rows of released rankings, and computes combined boards;
@@ -72,6 +73,9 @@ impl Scheduler {
         });
         self.repeat(background, LEDGER_EVERY, "an erasure could not be finished", |this| async move {
             users::finish_erasures(&this.store.admin, &this.rankings).await
+        });
+        self.repeat(background, LEDGER_EVERY, "tops could not be removed from Redis", |this| async move {
+            frozen::remove_shared(&this.store.admin, &this.rankings.cache, None).await.map(drop)
         });
         self.repeat(background, every, "players could not be moved to other segments", |this| async move {
             users::finish_moves(&this.store.admin, &this.rankings).await

@@ -137,7 +137,7 @@ async fn everything(
             verifier.end_archive(period.period_id, revision, comparison.verified).await?;
         }
     }
-    let cached = cached_differences(cache, &comparison, limit).await;
+    let cached = cached_differences(cache, &period, &comparison, limit).await;
     let PeriodComparison { players, mut differences, .. } = comparison;
     differences.extend(cached);
     // Groups the differences by kind; the sort is stable.
@@ -146,9 +146,16 @@ async fn everything(
 }
 
 /// Finds cached counts that have the snapshot's version but differ from the snapshot's counts.
-async fn cached_differences(cache: &Cache, comparison: &PeriodComparison, limit: i32) -> Vec<Difference> {
+async fn cached_differences(
+    cache: &Cache,
+    period: &VerifiablePeriod,
+    comparison: &PeriodComparison,
+    limit: i32,
+) -> Vec<Difference> {
     let Some((ranking_id, version, stored)) = &comparison.ranking else { return Vec::new() };
-    let Some(cached) = counts::counts_of_version(cache, *ranking_id, version).await else { return Vec::new() };
+    let shared = counts::shared_counts(cache, &period.board, &period.period, *ranking_id).await;
+    let Some(shared) = shared.filter(|shared| shared.version == *version) else { return Vec::new() };
+    let cached = shared.counts;
     let different: Vec<(usize, Option<&i64>, Option<&i64>)> = (0..stored.len().max(cached.len()))
         .map(|index| (index + 1, stored.get(index), cached.get(index)))
         .filter(|(_, stored, cached)| stored != cached)
@@ -159,7 +166,7 @@ async fn cached_differences(cache: &Cache, comparison: &PeriodComparison, limit:
         .take(usize::try_from(limit).unwrap_or(usize::MAX))
         .map(|(place, stored, cached)| Difference {
             kind: "cached count".to_owned(),
-            subject: format!("place {place} at version {}", version.text()),
+            subject: format!("place {place}"),
             expected: stored.map(|players| (*players).into()),
             found: cached.map(|players| (*players).into()),
             total,

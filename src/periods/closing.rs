@@ -11,13 +11,14 @@ use std::{
 
 use crate::{
     Code, Error, Resource, Result,
-    cache::{Cache, CacheKey},
+    cache::Cache,
     model::{
         act::Act,
         board::Board,
         closing::ClosedPeriod,
         period::{PeriodSelector, PeriodState},
     },
+    ranking::frozen,
     store::{
         Administrator,
         closing::{Closer, DuePeriod, NamedPeriod},
@@ -187,7 +188,7 @@ async fn close(
             "the live ranking did not agree with the ledger; the archive has the ledger's values; see centile.archive_differences"
         );
     }
-    cache_top(admin, cache, period_id).await;
+    frozen::put_shared(admin, cache, period_id).await;
     let time = begin.elapsed();
     tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
     let done = ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time };
@@ -203,23 +204,6 @@ async fn waiting_import(admin: &Administrator, period_id: i64, board: &str, peri
     let (source, is_running) =
         import.ok_or_else(|| Error::other_conflict(format!("closing {period} was cancelled; retry")))?;
     Ok(CloseOutcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
-}
-
-/// Puts a frozen top into the cache, for a day. On failure the first reader does it.
-pub(crate) async fn cache_top(admin: &Administrator, cache: &Cache, period_id: i64) {
-    match admin.closed_top(period_id).await {
-        Ok(Some(top)) => {
-            let key = CacheKey::Closed {
-                epoch: top.epoch,
-                period: period_id,
-                revision: i64::from(top.revision),
-                size: top.size.unsigned_abs(),
-            };
-            cache.put(&key, &top.bytes).await;
-        }
-        Ok(None) => {}
-        Err(error) => tracing::warn!(period_id, %error, "could not put a frozen top into the cache"),
-    }
 }
 
 pub(crate) async fn named(admin: &Administrator, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
@@ -266,10 +250,10 @@ pub async fn refresh(
         || Error::retry(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
     let mut closer = admin.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
-    cache_top(admin, cache, period_id).await;
+    frozen::put_shared(admin, cache, period_id).await;
     for segment in admin.outdated_segments(period_id).await? {
         closer.refresh(segment, act).await?;
-        cache_top(admin, cache, segment).await;
+        frozen::put_shared(admin, cache, segment).await;
     }
     closer.end().await;
     Ok(RefreshedPeriod { period: named.name, revision, players })

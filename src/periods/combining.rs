@@ -13,7 +13,7 @@ use crate::{
         board::Board,
         combination::{Due, RefreshRule},
     },
-    periods::closing,
+    ranking::frozen,
     store::{
         Administrator,
         combination::{CombinedBoard, Refresher},
@@ -116,7 +116,7 @@ async fn combine(
     };
     match done {
         Ok(done) => {
-            closing::cache_top(admin, cache, done.period_id).await;
+            frozen::put_shared(admin, cache, done.period_id).await;
             let (time, players) = (begin.elapsed(), done.players.unsigned_abs());
             tracing::info!(board, players, duration_ms = time.as_millis(), "combined board refreshed");
             Ok(RefreshedBoard { board: combined.board.clone(), revision: done.revision, players, time })

@@ -6,10 +6,9 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    cache::CacheKey,
     model::{
         board::PeriodKind,
         period::{Period, PeriodSelector},
@@ -18,7 +17,7 @@ use crate::{
     },
     single_flight::{SingleFlight, SingleFlightCache},
     store::{
-        period::{PeriodSource, RankingRef, ResolvedPeriod},
+        period::{PeriodSource, ResolvedPeriod},
         rank::{CountsVersion, StoredRow},
     },
 };
@@ -58,13 +57,18 @@ impl PeriodCache {
     }
 }
 
-/// Players in each bucket of a ranking.
-#[derive(Debug)]
+/// Players in each bucket of a ranking, as instances share them in Redis.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CachedCounts {
+    /// Id of the ranking.
+    pub(crate) ranking: i64,
+    #[serde(flatten)]
     pub(crate) version: CountsVersion,
     /// Players of buckets 0 to 99.
     pub(crate) counts: Vec<i64>,
-    pub(super) shared_at: Instant,
+    /// When this process last shared counts of this ranking.
+    #[serde(skip)]
+    pub(super) shared_at: Option<Instant>,
 }
 
 /// The newest known counts of each ranking.
@@ -74,12 +78,6 @@ pub(crate) struct CountsCache(pub(super) moka::sync::Cache<i64, Arc<CachedCounts
 impl Default for CountsCache {
     fn default() -> Self {
         Self(moka::sync::Cache::new(1_000))
-    }
-}
-
-impl CountsCache {
-    pub(crate) fn forget(&self, ranking: RankingRef) {
-        self.0.invalidate(&ranking.ranking_id);
     }
 }
 
@@ -171,14 +169,14 @@ impl Frozen {
     }
 }
 
+/// Frozen tops by version.
 #[derive(Debug)]
-pub(crate) struct FrozenCache(pub(super) moka::sync::Cache<CacheKey, Arc<Frozen>>);
+pub(crate) struct FrozenCache(pub(super) moka::sync::Cache<String, Arc<Frozen>>);
 
 impl Default for FrozenCache {
     fn default() -> Self {
         // About 256 bytes per row, texts included.
-        let bytes =
-            |_: &CacheKey, frozen: &Arc<Frozen>| u32::try_from(256 * (frozen.rows.len() + 1)).unwrap_or(u32::MAX);
+        let bytes = |_: &String, frozen: &Arc<Frozen>| u32::try_from(256 * (frozen.rows.len() + 1)).unwrap_or(u32::MAX);
         Self(moka::sync::Cache::builder().weigher(bytes).max_capacity(FROZEN_BYTES).time_to_live(NAMES_TTL).build())
     }
 }

@@ -1,57 +1,88 @@
 //! Frozen tops: the first players of closed periods, with their names at the time of closing.
 //!
-//! A cache key always names the same bytes. This process and the shared cache keep them for a day;
-//! PostgreSQL answers only if both miss. The limit of a day exists because bytes of an older
-//! revision may name a user who has been erased since.
+//! This process keeps them for a day, the shared cache for as long as the archive. PostgreSQL
+//! answers only if both miss. A version always names the same top. One of an older revision may name
+//! a user who has been erased since, so it is removed.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
 use crate::{
     Error, Result,
-    cache::CacheKey,
-    ranking::{caches::Frozen, rankings::Rankings},
-    store::{
-        period::{ArchiveRef, ResolvedPeriod},
-        rank::RankingState,
-    },
+    cache::{Cache, CacheKey, CacheKind},
+    ranking::{caches::Frozen, source::RankSource},
+    store::{Administrator, closing::FrozenTop, period::ArchiveRef, rank::RankingState},
     telemetry::{self, ReadSource},
 };
 
+/// A frozen top in the shared cache: the bytes of PostgreSQL, or what a reader uses of them.
+#[derive(Serialize, Deserialize)]
+struct ClosedTop<T> {
+    /// Version of answers from the archive at this revision.
+    version: String,
+    closed_top: T,
+}
+
 /// Returns the frozen top of an archive in a state just read.
 ///
-/// `size` is the board's size of frozen tops. [`Error::Replaced`] if the archive has been replaced.
-pub(crate) async fn frozen(
-    rankings: &Rankings,
-    resolved: &ResolvedPeriod,
-    archive: ArchiveRef,
-    state: &RankingState,
-    size: u32,
-) -> Result<Arc<Frozen>> {
-    let key = CacheKey::Closed {
-        epoch: state.epoch.clone(),
-        period: archive.period_id,
-        revision: i64::from(archive.revision),
-        size,
-    };
-    let known = &rankings.tops.frozen.0;
-    if let Some(frozen) = known.get(&key) {
+/// [`Error::Replaced`] if the archive has been replaced.
+pub(crate) async fn frozen(source: &RankSource<'_>, archive: ArchiveRef, state: &RankingState) -> Result<Arc<Frozen>> {
+    let RankSource { rankings, board, resolved, .. } = source;
+    let (version, cached) = (state.version(), &rankings.tops.frozen.0);
+    if let Some(frozen) = cached.get(&version) {
         telemetry::count_read("closed", ReadSource::Here);
         return Ok(frozen);
     }
-    if let Some(bytes) = rankings.cache.get(&key).await
-        && let Ok(frozen) = serde_json::from_slice(&bytes)
-    {
+    let key = key(board.slug.as_str(), &resolved.period.full_name());
+    let is_current = |shared: &ClosedTop<Frozen>| shared.version == version;
+    if let Some(shared) = rankings.cache.get(&key, is_current).await {
         telemetry::count_read("closed", ReadSource::Shared);
-        let frozen = Arc::new(frozen);
-        known.insert(key, Arc::clone(&frozen));
+        let frozen = Arc::new(shared.closed_top);
+        cached.insert(version, Arc::clone(&frozen));
         return Ok(frozen);
     }
     let bytes = rankings.reader.frozen_top(resolved, archive).await?;
     telemetry::count_read("closed", ReadSource::Database);
-    let frozen: Frozen = serde_json::from_slice(&bytes)
-        .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;
+    let unreadable = |error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}"));
+    let frozen: Frozen = serde_json::from_slice(&bytes).map_err(unreadable)?;
+    let shared = ClosedTop::new(version.clone(), &bytes).map_err(unreadable)?;
     let frozen = Arc::new(frozen);
-    rankings.share(key.clone(), bytes);
-    known.insert(key, Arc::clone(&frozen));
+    rankings.share(key, shared);
+    cached.insert(version, Arc::clone(&frozen));
     Ok(frozen)
+}
+
+/// Puts the frozen top of a period that was closed or refreshed into the shared cache. On failure the
+/// first reader does it.
+pub(crate) async fn put_shared(admin: &Administrator, cache: &Cache, period_id: i64) {
+    let stored = match admin.closed_top(period_id).await {
+        Ok(stored) => stored,
+        Err(error) => return tracing::warn!(period_id, %error, "could not put a frozen top into the cache"),
+    };
+    let Some(FrozenTop { board, period, version, bytes }) = stored else { return };
+    if let Ok(shared) = ClosedTop::new(version, &bytes) {
+        cache.put(&key(&board, &period), &shared).await;
+    }
+}
+
+/// Removes the frozen tops of these periods from the shared cache. Without periods, removes those that
+/// have lost an erased player or their archive within a day.
+///
+/// Returns `false` if Redis did not answer.
+pub(crate) async fn remove_shared(admin: &Administrator, cache: &Cache, periods: Option<&[i64]>) -> Result<bool> {
+    let names = admin.outdated_tops(periods).await?;
+    let keys: Vec<CacheKey> = names.iter().map(|(board, period)| key(board, period)).collect();
+    Ok(cache.remove(&keys).await)
+}
+
+fn key(board: &str, period: &str) -> CacheKey {
+    CacheKind::ClosedTop.of(board, period)
+}
+
+impl ClosedTop<Box<RawValue>> {
+    fn new(version: String, bytes: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(Self { version, closed_top: serde_json::from_slice(bytes)? })
+    }
 }

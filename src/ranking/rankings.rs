@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde::Serialize;
+
 use crate::{
     Error, Result,
     background::{Background, UPKEEP_EVERY},
@@ -70,7 +72,7 @@ impl Rankings {
     }
 
     /// Puts a value into the shared cache in the background, so that no request waits for Redis.
-    pub(super) fn share(&self, key: CacheKey, value: Vec<u8>) {
+    pub(super) fn share(&self, key: CacheKey, value: impl Serialize + Send + Sync + 'static) {
         let cache = self.cache.clone();
         self.background.spawn(async move { cache.put(&key, &value).await });
     }

@@ -31,27 +31,27 @@ pub(super) async fn standing(
     user_id: &str,
     around: i32,
 ) -> Result<(RankingState, StoredStanding)> {
-    let known = counts::cached_counts(rankings, ranking).await?;
-    let version = known.as_ref().map(|known| &known.version);
+    let cached = counts::cached_counts(rankings, board, resolved, ranking).await;
+    let version = cached.as_ref().map(|(cached, _)| &cached.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
     if found.is_behind {
         let reader = rankings.applied(ranking).await?;
         found = reader.standing(resolved, ranking, user_id, around, version).await?;
     }
-    let counts = match (found.counts, known) {
+    if found.counts.is_none() && version != Some(&found.counts_version) {
+        // The cached counts are of another epoch, which the statement does not compare.
+        found = rankings.primary.standing(resolved, ranking, user_id, around, None).await?;
+    }
+    let counts = match (found.counts, cached) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
-            counts::store_counts(rankings, ranking, found.counts_version, counts)
+            counts::store_counts(rankings, board, resolved, ranking, found.counts_version, counts)
         }
-        (None, Some(known)) if known.version == found.counts_version => {
-            telemetry::count_read("counts", ReadSource::Here);
-            known
+        (None, Some((cached, from))) => {
+            telemetry::count_read("counts", from);
+            cached
         }
-        // The cached counts are of another epoch. Retry without them.
-        _ => {
-            rankings.counts.forget(ranking);
-            return Err(Error::Replaced);
-        }
+        (None, None) => return Err(Error::Internal("a standing without bucket counts".to_owned())),
     };
     let state = RankingState { players: player_count(&counts.counts), ..found.state };
     Ok((state, standing_of(board, resolved, found.standing, &counts.counts)?))

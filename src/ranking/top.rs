@@ -5,7 +5,6 @@
 //! tops, and each read only checks that the archive has not been replaced.
 
 use std::{
-    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Result,
-    cache::CacheKey,
+    cache::{CacheKey, CacheKind},
     model::{
         board::Board,
         name::Named as _,
@@ -80,12 +79,11 @@ impl Coverage {
     }
 }
 
-/// A list in the shared cache; its key names epoch, ranking and size.
+/// A list in the shared cache. Its entity tag identifies the ranking and its state.
 #[derive(Serialize, Deserialize)]
-struct SharedTop<'a> {
-    #[serde(borrow)]
-    etag: Cow<'a, str>,
-    page: Cow<'a, Page>,
+struct SharedTop {
+    etag: String,
+    page: Page,
 }
 
 /// Returns the first `limit` players, from the cache if possible.
@@ -206,7 +204,7 @@ async fn closed_list(
     let RankSource { rankings, board, resolved, .. } = source;
     let asked_at = Instant::now();
     let limit = key.2;
-    let (state, size) = rankings.reader.archive_state(resolved, archive).await?;
+    let state = rankings.reader.archive_state(resolved, archive).await?;
     let coverage = Coverage::Closed { until: resolved.valid_until };
     let tag_of = |version: String| format!("{version}.{limit}");
     let (frozen_etag, named_etag) = (tag_of(state.version()), state.etag().map(tag_of));
@@ -215,7 +213,7 @@ async fn closed_list(
         telemetry::count_read("top", ReadSource::Here);
         return Ok(CachedTop { coverage, confirmed_at: asked_at, ..cached });
     }
-    let frozen = frozen::frozen(rankings, resolved, archive, &state, size).await?;
+    let frozen = frozen::frozen(source, archive, &state).await?;
     let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
         (state, rows.to_vec(), frozen_etag)
     } else {
@@ -242,15 +240,12 @@ async fn current_list(
         telemetry::count_read("top", ReadSource::Here);
         return Ok(Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..cached }));
     }
-    let Some(bytes) = rankings.cache.get(&cache_key(ranking, state, key.2)).await else { return Ok(None) };
-    let Ok(SharedTop { etag: found, page }) = serde_json::from_slice(&bytes) else { return Ok(None) };
-    if found != etag {
-        return Ok(None);
-    }
+    let is_current = |shared: &SharedTop| shared.etag == etag;
+    let Some(shared) = rankings.cache.get(&cache_key(source, key.2), is_current).await else { return Ok(None) };
     telemetry::count_read("top", ReadSource::Shared);
-    let mut page = page.into_owned();
+    let SharedTop { etag, mut page } = shared;
     page.header.answered_by = state.answered_by;
-    CachedTop::new(board, page, found.into_owned(), Coverage::from_state(state), asked_at, render).map(Some)
+    CachedTop::new(board, page, etag, Coverage::from_state(state), asked_at, render).map(Some)
 }
 
 /// Reads a list and stores it in the shared cache.
@@ -267,10 +262,8 @@ async fn read_list(
     let page = read::page_of(board, source.header(&state), rows);
     let etag = etag(source, ranking, &state, limit);
     let cached = CachedTop::new(board, page, etag, Coverage::from_state(&state), asked_at, render)?;
-    let shared = SharedTop { etag: Cow::Borrowed(&cached.etag), page: Cow::Borrowed(&cached.page) };
-    if let Ok(bytes) = serde_json::to_vec(&shared) {
-        rankings.share(cache_key(ranking, &state, limit), bytes);
-    }
+    let shared = SharedTop { etag: cached.etag.to_string(), page: Page::clone(&cached.page) };
+    rankings.share(cache_key(source, limit), shared);
     Ok(cached)
 }
 
@@ -289,6 +282,6 @@ fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &RankingState, limi
     )
 }
 
-fn cache_key(ranking: RankingRef, state: &RankingState, limit: u32) -> CacheKey {
-    CacheKey::Top { epoch: state.epoch.clone(), ranking: ranking.ranking_id, size: limit }
+fn cache_key(source: &RankSource<'_>, limit: u32) -> CacheKey {
+    CacheKind::Top { size: limit }.of(source.board.slug.as_str(), &source.resolved.period.full_name())
 }

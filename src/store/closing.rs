@@ -12,7 +12,11 @@ use crate::{
         period::{PeriodSelector, PeriodState},
         score::Correction,
     },
-    store::{Administrator, error::written, period},
+    store::{
+        Administrator,
+        error::written,
+        period::{self, ArchiveRef},
+    },
 };
 
 /// Timeout for the closing lock. The server releases a killed process's lock within a moment.
@@ -46,12 +50,14 @@ pub(crate) struct NamedPeriod {
     pub(crate) ends_at: Option<DateTime<Utc>>,
 }
 
-/// A frozen top, and the parts of its cache key.
+/// A frozen top with its period.
 #[derive(Debug)]
 pub(crate) struct FrozenTop {
-    pub(crate) epoch: String,
-    pub(crate) revision: i32,
-    pub(crate) size: i32,
+    pub(crate) board: String,
+    /// Full name of the period.
+    pub(crate) period: String,
+    /// Version of answers from the archive.
+    pub(crate) version: String,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -130,15 +136,28 @@ impl Administrator {
     /// Returns the frozen top of a closed period; `None` when the period is not closed or its
     /// archive was dropped.
     pub(crate) async fn closed_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
-        let query = sqlx::query_as!(
-            FrozenTop,
-            r#"SELECT centile.epoch() AS "epoch!", p.archive_revision AS revision, b.frozen_top_size AS size,
+        let stored = sqlx::query!(
+            r#"SELECT centile.epoch() AS "epoch!", p.board_id, b.slug,
+                      centile_store.period_name(p.kind, p.label, p.segment) AS "period!", p.archive_revision,
                       p.frozen_top AS "bytes!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
                WHERE p.id = $1 AND p.frozen_top IS NOT NULL"#,
             period_id
-        );
-        Ok(query.fetch_optional(&self.writers).await?)
+        )
+        .fetch_optional(&self.writers)
+        .await?;
+        Ok(stored.map(|row| {
+            let archive = ArchiveRef { board: row.board_id, period_id, revision: row.archive_revision };
+            let version = archive.version(&row.epoch);
+            FrozenTop { board: row.slug, period: row.period, version, bytes: row.bytes }
+        }))
+    }
+
+    /// Returns board and name of these closed periods. Without periods, returns those whose frozen
+    /// tops have lost an erased player or their archive within a day.
+    pub(crate) async fn outdated_tops(&self, periods: Option<&[i64]>) -> Result<Vec<(String, String)>> {
+        let rows = sqlx::query_file!("sql/queries/outdated_tops.sql", periods).fetch_all(&self.writers).await?;
+        Ok(rows.into_iter().map(|row| (row.board, row.period)).collect())
     }
 
     /// Returns the archives that exceed their boards' retention: period id, board and period name.

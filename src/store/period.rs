@@ -55,6 +55,13 @@ pub(crate) struct ArchiveRef {
     pub(crate) revision: i32,
 }
 
+impl ArchiveRef {
+    /// Returns the public version of answers from the archive.
+    pub(super) fn version(&self, epoch: &str) -> String {
+        format!("{epoch}.a{}.{}", self.period_id, self.revision)
+    }
+}
+
 /// A period and its current ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RankingRef {

@@ -5,7 +5,7 @@
 //! replaced or dropped.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use sqlx::types::Json;
 
@@ -32,20 +32,13 @@ pub(crate) struct Version {
 
 /// Identifies the bucket counts of a ranking: equal values mean equal counts. A batch changes it only
 /// if it changes the number of players in a bucket.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CountsVersion {
     pub(crate) epoch: String,
     /// Number of the ranking's layout.
     pub(crate) layout: i32,
     /// Batch that last changed the counts, by lane.
     pub(crate) revisions: Vec<i64>,
-}
-
-impl CountsVersion {
-    /// Returns the form that is part of a cache key.
-    pub(crate) fn text(&self) -> String {
-        format!("{}.{}.{}", self.epoch, self.layout, digest(&self.revisions))
-    }
 }
 
 /// Returns the first eight bytes of the SHA-256 of the numbers, in hexadecimal.
@@ -87,7 +80,7 @@ impl RankingState {
     pub(crate) fn version(&self) -> String {
         match &self.of {
             StateOf::Batches(batches) => format!("{}.{}", self.epoch, digest(batches)),
-            StateOf::Archive(archive) => format!("{}.a{}.{}", self.epoch, archive.period_id, archive.revision),
+            StateOf::Archive(archive) => archive.version(&self.epoch),
         }
     }
 
@@ -364,12 +357,8 @@ impl Reader {
         Ok(query.fetch_one(&self.readers).await?)
     }
 
-    /// Returns the state of an archive and its board's frozen top size. Reads no row of the archive.
-    pub(crate) async fn archive_state(
-        &self,
-        resolved: &ResolvedPeriod,
-        archive: ArchiveRef,
-    ) -> Result<(RankingState, u32)> {
+    /// Returns the state of an archive. Reads no row of the archive.
+    pub(crate) async fn archive_state(&self, resolved: &ResolvedPeriod, archive: ArchiveRef) -> Result<RankingState> {
         let row = sqlx::query_file!(
             "sql/queries/archive_state.sql",
             archive.board,
@@ -381,8 +370,7 @@ impl Reader {
         .fetch_optional(&self.readers)
         .await?
         .ok_or(Error::Replaced)?;
-        let state = RankingState::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision);
-        Ok((state, row.frozen_size.unsigned_abs()))
+        Ok(RankingState::stored(row.epoch, StateOf::Archive(archive), row.players, row.revision))
     }
 
     /// Returns the bytes of an archive's frozen top.
@@ -547,19 +535,6 @@ impl Reader {
             standings: row.standings.0,
             state: RankingState::stored(row.epoch, StateOf::Batches(row.batches), row.players, row.revision),
         })
-    }
-
-    /// Returns the version of a ranking's bucket counts; `None` when the ranking is gone.
-    pub(crate) async fn counts_version(&self, ranking: RankingRef) -> Result<Option<CountsVersion>> {
-        let row = sqlx::query!(
-            r#"SELECT centile.epoch() AS "epoch!", g.layout,
-                      centile_store.count_revisions(g.id, g.lanes) AS "revisions!"
-               FROM centile_store.rankings g WHERE g.id = $1"#,
-            ranking.ranking_id
-        )
-        .fetch_optional(&self.readers)
-        .await?;
-        Ok(row.map(|row| CountsVersion { epoch: row.epoch, layout: row.layout, revisions: row.revisions }))
     }
 
     /// Returns the chosen players, best first.

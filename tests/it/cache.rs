@@ -1,5 +1,6 @@
 //! The cache in Redis.
 
 pub mod faults;
+pub mod keys;
 pub mod redis;
 pub mod tops;

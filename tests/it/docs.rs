@@ -1,5 +1,6 @@
 //! The documents: every Markdown file of the repository.
 
+pub mod caching;
 pub mod commands;
 pub mod links;
 pub mod prose;

@@ -83,11 +83,11 @@ pub(crate) async fn read_state(
     let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, interests));
     source::with_source(rankings, board, selector, true, |source| async move {
         if let Some(PeriodSource::Archive(archive)) = source.resolved.source {
-            let (state, size) = rankings.reader.archive_state(&source.resolved, archive).await?;
+            let state = rankings.reader.archive_state(&source.resolved, archive).await?;
             if is_known(&tag(&source, &state)) {
                 return Ok(None);
             }
-            return of_archive(&source, selector, archive, (&state, size), interests, last).await.map(Some);
+            return of_archive(&source, selector, archive, &state, interests, last).await.map(Some);
         }
         if is_known(&tag(&source, &source.state().await?)) {
             return Ok(None);
@@ -137,13 +137,13 @@ async fn of_archive(
     source: &RankSource<'_>,
     selector: &PeriodSelector,
     archive: ArchiveRef,
-    (state, size): (&RankingState, u32),
+    state: &RankingState,
     interests: &Interests,
     last: Option<&FollowedState>,
 ) -> Result<FollowedState> {
     let RankSource { rankings, board, resolved, .. } = source;
     let (limit, tag) = (interests.limit(), tag(source, state));
-    let frozen = frozen::frozen(rankings, resolved, archive, state, size).await?;
+    let frozen = frozen::frozen(source, archive, state).await?;
     let rows = match frozen.first(limit) {
         Some(rows) => rows.to_vec(),
         None => source.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?.1,
@@ -166,7 +166,7 @@ async fn of_archive(
     }
     // If the archive was refreshed or dropped meanwhile, a player who was not found may be in the
     // new one.
-    if rankings.reader.archive_state(resolved, archive).await?.0 != *state {
+    if rankings.reader.archive_state(resolved, archive).await? != *state {
         return Err(Error::Replaced);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();

@@ -7,12 +7,13 @@ use std::{
 };
 
 use centile::{
-    cache::{Cache, CacheCounts, CacheKey},
+    cache::{Cache, CacheCounts, CacheKey, CacheKind},
     dev::local::LocalRedis,
     tested::Background,
 };
 use deadpool_redis::redis::{self, aio::MultiplexedConnection};
 use futures::future::join_all;
+use serde::{Deserialize, Serialize};
 use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 
 use crate::{
@@ -26,6 +27,21 @@ use crate::{
 };
 
 const PREFIX: &str = "test";
+
+/// A value of any kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Stored {
+    text: String,
+}
+
+fn stored(text: impl ToString) -> Stored {
+    Stored { text: text.to_string() }
+}
+
+/// Returns any value of the key.
+async fn get(cache: &Cache, key: &CacheKey) -> Option<Stored> {
+    cache.get(key, |_: &Stored| true).await
+}
 
 /// A private Redis, a cache in it, and direct access to that Redis.
 struct Fixture {
@@ -50,15 +66,15 @@ impl Fixture {
     /// Puts and gets until a get returns the value.
     async fn wait_until_it_works(&self) {
         until("the cache works", async || {
-            self.cache.put(&counts_of("probe"), b"alive").await;
-            self.cache.get(&counts_of("probe")).await.is_some()
+            self.cache.put(&counts_of("probe"), &stored("alive")).await;
+            get(&self.cache, &counts_of("probe")).await.is_some()
         })
         .await;
     }
 
     /// Gets a key that must be a miss, even if Redis does not answer.
     async fn expect_miss(&self, key: &CacheKey) {
-        let found = within("a get returns", self.cache.get(key)).await;
+        let found = within("a get returns", get(&self.cache, key)).await;
         assert_eq!(found, None, "{key}");
     }
 
@@ -76,12 +92,12 @@ impl Fixture {
     }
 }
 
-fn counts_of(version: &str) -> CacheKey {
-    CacheKey::Counts { ranking: 3, version: version.to_owned() }
+fn counts_of(board: &str) -> CacheKey {
+    CacheKind::Counts.of(board, "week:2024-01-15")
 }
 
-fn closed(period: i64) -> CacheKey {
-    CacheKey::Closed { epoch: "7-1-5".to_owned(), period, revision: 1, size: 100 }
+fn closed(number: u32) -> CacheKey {
+    CacheKind::ClosedTop.of(&format!("board-{number}"), "all_time")
 }
 
 fn full(key: &CacheKey) -> String {
@@ -92,24 +108,24 @@ fn full(key: &CacheKey) -> String {
 async fn values_are_kept_until_they_expire_or_a_flush() {
     let fixture = Fixture::new();
     let cache = &fixture.cache;
-    let counts = counts_of("7-1-5.12");
-    let top = CacheKey::Top { epoch: "7-1-5".to_owned(), ranking: 3, size: 100 };
+    let top = CacheKind::Top { size: 100 }.of("main", "day:2024-01-15");
     until("Redis is reachable", async || cache.answers().await == Some(true)).await;
     let mut direct = fixture.direct().await;
     let (mut begun, mut gets) = (Instant::now(), 0);
-    for (key, lifetime) in [(&counts, 60), (&top, 60), (&counts_of("a b:\r\n"), 60), (&closed(4), 86_400)] {
-        let values = [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]];
-        for (turn, value) in values.into_iter().enumerate() {
+    let in_segment = CacheKind::Counts.of("main", "week:2024-01-15@clan:a b*?\"é");
+    for (key, lifetime) in [(&counts_of("main"), 60), (&top, 60), (&in_segment, 60), (&closed(4), -1)] {
+        let values = ["", "value", "\0\r\n\"}é", &"x".repeat(1 << 20)].map(stored);
+        for (turn, value) in values.iter().enumerate() {
             until("a get returns the value", async || {
                 begun = Instant::now();
                 cache.put(key, value).await;
-                let found = cache.get(key).await;
+                let found = get(cache, key).await;
                 gets += 1;
-                if found.as_deref() == Some(value) {
+                if found.as_ref() == Some(value) {
                     return true;
                 }
                 // A call that times out on a busy machine is a miss, or leaves the earlier value.
-                assert!(found.is_none_or(|found| values[..turn].contains(&&*found)), "{key}");
+                assert!(found.is_none_or(|found| values[..turn].contains(&found)), "{key}");
                 assert!(cache.counts().timeouts > 0, "{key}: {:?}", cache.counts());
                 false
             })
@@ -117,15 +133,18 @@ async fn values_are_kept_until_they_expire_or_a_flush() {
         }
         let seconds: i64 = redis::cmd("TTL").arg(full(key)).query_async(&mut direct).await.expect("TTL");
         let passed = i64::try_from(begun.elapsed().as_secs()).expect("a small number") + 1;
-        assert!((lifetime - passed..=lifetime).contains(&seconds), "{key}: {seconds} s");
+        let earliest = if lifetime < 0 { lifetime } else { lifetime - passed };
+        assert!((earliest..=lifetime).contains(&seconds), "{key}: {seconds} s");
     }
+    // A value that the caller refuses is a miss, and stays.
+    assert_eq!(cache.get(&closed(4), |found: &Stored| found.text.is_empty()).await, None);
     let () = redis::cmd("FLUSHALL").query_async(&mut direct).await.expect("FLUSHALL");
     fixture.expect_miss(&top).await;
     let counts = cache.counts();
-    assert_eq!(counts.hits + counts.misses, gets + 1, "{counts:?}");
-    let undisturbed = CacheCounts { hits: 16, misses: 1, puts: 16, ..CacheCounts::default() };
+    assert_eq!(counts.hits + counts.misses, gets + 2, "{counts:?}");
+    let undisturbed = CacheCounts { hits: 16, misses: 2, puts: 16, ..CacheCounts::default() };
     assert!(counts.timeouts > 0 || counts == undisturbed, "{counts:?}");
-    cache.put(&top, &vec![0; 4 << 20]).await;
+    cache.put(&top, &stored("x".repeat(4 << 20))).await;
     assert_eq!(cache.counts().too_long, 1);
 }
 
@@ -135,12 +154,12 @@ async fn garbage_is_a_miss_and_is_overwritten() {
     let cache = &fixture.cache;
     let mut direct = fixture.direct().await;
     fixture.wait_until_it_works().await;
-    let stored: Vec<u8> = redis::cmd("GET").arg(full(&counts_of("probe"))).query_async(&mut direct).await.expect("GET");
+    let other: Vec<u8> = redis::cmd("GET").arg(full(&counts_of("probe"))).query_async(&mut direct).await.expect("GET");
     let name = full(&counts_of("ann"));
     let mut garbage = [
         redis::cmd("SET").arg(&name).arg("garbage").clone(),
-        redis::cmd("SET").arg(&name).arg(&stored).clone(),
-        redis::cmd("SET").arg(&name).arg(&stored[..stored.len() - 1]).clone(),
+        redis::cmd("SET").arg(&name).arg(&other).clone(),
+        redis::cmd("SET").arg(&name).arg(&other[..other.len() - 1]).clone(),
         redis::cmd("RPUSH").arg(&name).arg("a list").clone(),
         redis::cmd("HSET").arg(&name).arg("a").arg("hash").clone(),
         redis::cmd("ZADD").arg(&name).arg(1).arg("a set").clone(),
@@ -157,10 +176,10 @@ async fn garbage_is_a_miss_and_is_overwritten() {
         })
         .await;
         until("a put overwrites the garbage", async || {
-            cache.put(&counts_of("ann"), b"ann").await;
-            let found = cache.get(&counts_of("ann")).await;
+            cache.put(&counts_of("ann"), &stored("ann")).await;
+            let found = get(cache, &counts_of("ann")).await;
             assert!(found.is_some() || cache.counts().timeouts > 0, "{:?}", cache.counts());
-            found.inspect(|found| assert_eq!(found, b"ann")).is_some()
+            found.inspect(|found| assert_eq!(*found, stored("ann"))).is_some()
         })
         .await;
     }
@@ -199,9 +218,9 @@ async fn concurrent_calls_use_a_distant_redis_over_tls() {
         Cache::redis(&url, Some(authority.file("ca.pem").as_ref()), PREFIX, &Background::default()).expect("a cache");
     // A busy machine may miss the timeout of a call.
     until("all calls succeed", async || {
-        join_all((0..64_i64).map(async |number| cache.put(&closed(number), &number.to_be_bytes()).await)).await;
-        let found = join_all((0..64_i64).map(async |number| (number, cache.get(&closed(number)).await))).await;
-        found.iter().all(|(number, value)| value.as_deref() == Some(&number.to_be_bytes()))
+        join_all((0..64).map(async |number| cache.put(&closed(number), &stored(number)).await)).await;
+        let found = join_all((0..64).map(async |number| (number, get(&cache, &closed(number)).await))).await;
+        found.iter().all(|(number, value)| *value == Some(stored(number)))
     })
     .await;
     let counts = cache.counts();
@@ -221,7 +240,7 @@ async fn no_call_waits_for_a_server_that_answers_garbage() {
     let cache = Cache::redis(&url, None, PREFIX, &Background::default()).expect("a cache");
     let calls = async {
         until("Redis is skipped", async || {
-            assert_eq!(cache.get(&counts_of("ann")).await, None);
+            assert_eq!(get(&cache, &counts_of("ann")).await, None);
             cache.is_down()
         })
         .await;
@@ -236,21 +255,21 @@ async fn a_late_answer_is_never_used_for_another_key() {
     let mut fixture = Fixture::new();
     fixture.wait_until_it_works().await;
     for number in 0..64 {
-        fixture.cache.put(&closed(number), &number.to_be_bytes()).await;
+        fixture.cache.put(&closed(number), &stored(number)).await;
     }
     for _ in 0..amount(2, 3) {
         fixture.redis.pause().expect("SIGSTOP");
         let late = (0..64).map(|number| {
             let cache = fixture.cache.clone();
-            async move { cache.get(&closed(number)).await }
+            async move { get(&cache, &closed(number)).await }
         });
         assert!(join_all(late).await.iter().all(Option::is_none));
         fixture.redis.resume().expect("SIGCONT");
         fixture.wait_until_it_works().await;
         for number in 0..64 {
             // A busy machine may cause a miss, but never another key's value.
-            let found = fixture.cache.get(&closed(number)).await;
-            assert!(found.is_none_or(|value| value == number.to_be_bytes()), "{number}");
+            let found = get(&fixture.cache, &closed(number)).await;
+            assert!(found.is_none_or(|value| value == stored(number)), "{number}");
         }
     }
     assert_eq!(fixture.cache.counts().mismatches, 0, "a value of another key arrived");
@@ -260,13 +279,13 @@ async fn a_late_answer_is_never_used_for_another_key() {
 async fn a_killed_redis_is_a_miss_and_is_used_again_after_its_restart() {
     let mut fixture = Fixture::new();
     fixture.wait_until_it_works().await;
-    fixture.cache.put(&counts_of("ann"), b"ann").await;
+    fixture.cache.put(&counts_of("ann"), &stored("ann")).await;
     fixture.redis.kill_hard().expect("SIGKILL");
     let failures = fixture.until_bypassed().await;
     assert!(failures >= 1, "{:?}", fixture.cache.counts());
     let skipped = fixture.cache.counts().skipped;
     until("the cache bypasses Redis after puts", async || {
-        fixture.cache.put(&counts_of("ann"), b"ann").await;
+        fixture.cache.put(&counts_of("ann"), &stored("ann")).await;
         fixture.cache.counts().skipped > skipped
     })
     .await;
@@ -281,5 +300,5 @@ async fn an_unreachable_redis_is_a_miss() {
     // Nothing listens on port 1 of loopback.
     let cache = Cache::redis("redis://127.0.0.1:1", None, PREFIX, &Background::default()).expect("a lazy cache");
     assert!(cache.answers().await != Some(true));
-    assert_eq!(cache.get(&counts_of("ann")).await, None);
+    assert_eq!(get(&cache, &counts_of("ann")).await, None);
 }

@@ -116,7 +116,7 @@ async fn cursors_outlive_a_correction() {
 
 /// Deletes the frozen tops from Redis, and returns their values.
 async fn forget_closed(redis: &mut MultiplexedConnection, db: &TestDb) -> Vec<Vec<u8>> {
-    let pattern = format!("{}:closed:*", db.redis_prefix());
+    let pattern = format!("{}:*:closed_top:*", db.redis_prefix());
     let keys: Vec<String> = cmd("KEYS").arg(pattern).query_async(redis).await.unwrap();
     let mut values = Vec::new();
     for key in keys {
@@ -134,7 +134,7 @@ async fn fresh(db: &TestDb) -> Site {
 /// Reads from new instances until one has stored the frozen top in Redis. On a busy machine, not
 /// every instance manages that within 50 ms. Returns the key.
 async fn kept_in_redis(db: &TestDb, redis: &mut MultiplexedConnection, ask: impl AsyncFn(&Site)) -> String {
-    let pattern = format!("{}:closed:*", db.redis_prefix());
+    let pattern = format!("{}:*:closed_top:*", db.redis_prefix());
     until_some("the closed top in Redis", async || {
         ask(&fresh(db).await).await;
         let keys: Vec<String> = cmd("KEYS").arg(&pattern).query_async(redis).await.unwrap();
@@ -189,7 +189,8 @@ async fn a_frozen_top_keeps_its_bytes() {
         .fetch_one(&past.pool)
         .await
         .unwrap();
-    assert!(kept.len() == 1 && kept[0].ends_with(&stored), "Redis holds the frozen bytes");
+    let members = [br#""closed_top":"#, &stored[..], b"}"].concat();
+    assert!(kept.len() == 1 && kept[0].ends_with(&members), "Redis holds the frozen bytes");
     same(&site, "Redis is empty").await;
     let key = kept_in_redis(&db, &mut redis, async |site| same(site, "Redis and the process are empty").await).await;
     cmd("SET").arg(&key).arg("garbage").exec_async(&mut redis).await.unwrap();

@@ -80,6 +80,9 @@ async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
     let before = week(&site).await;
     let all_time = site.get(&format!("/v1/boards/main/scores/{OLD_ID}")).await.is(200);
 
+    let mut redis = redis_connection(&redis_url().await).await;
+    let key = format!("{}:main:closed_top:{WEEK}", db.redis_prefix());
+    cmd("SET").arg(key).arg(NAME).exec_async(&mut redis).await.unwrap();
     let erased = site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(200);
     let new_id = erased["new_user_id"].as_str().unwrap();
     assert_eq!(found(&db, &output), Vec::<String>::new());
@@ -91,10 +94,9 @@ async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
         .await
         .unwrap();
     assert!(keeps_lane, "{OLD_ID} and {new_id} hash to different lanes");
-    let mut redis = redis_connection(&redis_url().await).await;
     let mut closed = cmd("KEYS");
     let closed: Vec<String> =
-        closed.arg(format!("{}:closed:*", db.redis_prefix())).query_async(&mut redis).await.unwrap();
+        closed.arg(format!("{}:*:closed_top:*", db.redis_prefix())).query_async(&mut redis).await.unwrap();
     for key in closed {
         let value: Vec<u8> = cmd("GET").arg(&key).query_async(&mut redis).await.unwrap();
         assert!(!String::from_utf8_lossy(&value).contains(NAME), "{key}");
