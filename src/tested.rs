@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     Result,
     maintenance::verify::{CountFindings, check_counts},
-    model::{hidden::Hidden, name::Named as _, settings::Settings},
+    model::{hidden::Hidden, id::Lane, name::Named as _, settings::Settings},
     rules::{EventSource, EventStanding, Refusal},
     scoring::batch::{self, EventOutcome},
     store::{Administrator, Store},
@@ -42,9 +42,9 @@ impl Batches {
         let source = if is_import { EventSource::Import } else { EventSource::Live };
         let Store { score_writer, bucket_writer, .. } = &self.0;
         let events: Vec<&Event> = events.iter().collect();
-        let written =
-            batch::WriterLane::new(board_id, lane).write_events(score_writer, bucket_writer, source, &events).await?;
-        Ok((written.batch, written.answers.iter().map(described).collect()))
+        let mut lane = batch::WriterLane::new(board_id, Lane(lane));
+        let written = lane.write_events(score_writer, bucket_writer, source, &events).await?;
+        Ok((written.batch.0, written.answers.iter().map(described).collect()))
     }
 }
 

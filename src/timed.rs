@@ -19,7 +19,7 @@ use crate::{
 
 /// Returns the lane of a player.
 pub fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
-    scoring::lane_of(user_id, board)
+    scoring::lane_of(user_id, board).map(|lane| lane.0)
 }
 
 /// Packs a rank key into the cursor of the next page.

@@ -11,7 +11,7 @@ use crate::{
     },
     config::{Config, value},
     maintenance::rebuild::{self, RebuildStep, Rebuilt},
-    model::{board::BoardSlug, period::PeriodSelector},
+    model::{board::BoardSlug, id::RankingId, period::PeriodSelector},
 };
 
 /// The periods to rebuild.
@@ -79,7 +79,7 @@ fn step_text(step: RebuildStep) -> String {
 }
 
 fn outcome_text(rebuilt: &Rebuilt) -> String {
-    let Rebuilt { board, period, before, after, players, moves, time } = rebuilt;
+    let Rebuilt { board, period, before: RankingId(before), after: RankingId(after), players, moves, time } = rebuilt;
     format!(
         "rebuilt  {board} {period}: ranking {after} replaces {before}, {} players, {} rows moved, {:.1} s",
         thousands(players),

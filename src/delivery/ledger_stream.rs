@@ -21,6 +21,7 @@ use crate::{
     Code, Error, Resource, Result,
     model::{
         board::{Board, Mode},
+        id::{Batch, Lane},
         score::Transaction,
     },
     single_flight::SingleFlightCache,
@@ -39,7 +40,7 @@ const MAX_LAG: i64 = 2_000;
 pub(crate) struct LedgerStreams {
     reader: Reader,
     /// Last batches of boards whose readers wait.
-    batches: SingleFlightCache<i32, Vec<i64>>,
+    batches: SingleFlightCache<i32, Vec<Batch>>,
     /// Highest id in the ledger when a page was last read.
     ledger_end: AtomicI64,
 }
@@ -112,7 +113,7 @@ pub(crate) struct LedgerReader {
     has_begun: bool,
     ids: Vec<i64>,
     /// Last batches of the lanes when the last page was read.
-    batches: Vec<i64>,
+    batches: Vec<Batch>,
 }
 
 impl LedgerReader {
@@ -159,7 +160,7 @@ impl LedgerReader {
                            were changed: begin without a cursor, and skip the transactions that you know";
             return Err(Error::conflict(Code::CursorOutdated, message));
         }
-        let mut raise = |lane: i16, to: i64| {
+        let mut raise = |Lane(lane): Lane, to: i64| {
             if let Some(id) = usize::try_from(lane).ok().and_then(|lane| self.ids.get_mut(lane)) {
                 *id = to.max(*id);
             }

@@ -12,7 +12,7 @@ use crate::{
     Error, Result,
     import::{ImportProgress, ImportedLine, Rejects},
     maintenance::rebalance,
-    model::{board::Board, score::Event},
+    model::{board::Board, id::Lane, score::Event},
     rules::{EventSource, Refusal},
     scoring::{
         applier,
@@ -32,7 +32,7 @@ pub(super) struct Lanes {
     board: Arc<Board>,
     batch_size: usize,
     /// Per lane: lines of an incomplete batch, and the queue of its task.
-    queues: BTreeMap<i16, (Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
+    queues: BTreeMap<Lane, (Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
     tasks: JoinSet<Result<()>>,
     context: Arc<LaneContext>,
     applying: AbortOnDropHandle<()>,
@@ -71,7 +71,7 @@ impl Lanes {
             tasks.spawn(Arc::clone(&context).write_lane(lane, batches));
             (lane, (Vec::new(), sender))
         };
-        let queues = (0..board.limits.lanes).map(&mut start).collect();
+        let queues = (0..board.limits.lanes).map(Lane).map(&mut start).collect();
         let applying = AbortOnDropHandle::new(tokio::spawn(applier::apply_continuously(bucket_writer.clone())));
         Self { board: Arc::clone(board), batch_size, queues, tasks, context, applying }
     }
@@ -83,7 +83,7 @@ impl Lanes {
         for line in lines {
             let lane = lane_of(&line.record.event.user_id, &self.board)?;
             let Some((waiting, sender)) = self.queues.get_mut(&lane) else {
-                return Err(Error::Internal(format!("board {} has no lane {lane}", self.board.slug)));
+                return Err(Error::Internal(format!("board {} has no lane {}", self.board.slug, lane.0)));
             };
             waiting.push(line);
             if waiting.len() >= self.batch_size && sender.send(std::mem::take(waiting)).await.is_err() {
@@ -113,7 +113,7 @@ impl Lanes {
 
 impl LaneContext {
     /// Writes the batches of one lane, until the queue ends or a batch fails.
-    async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<ImportedLine>>) -> Result<()> {
+    async fn write_lane(self: Arc<Self>, lane: Lane, mut batches: mpsc::Receiver<Vec<ImportedLine>>) -> Result<()> {
         let mut lane = batch::WriterLane::new(self.board.id, lane);
         while let Some(lines) = batches.recv().await {
             if lines.is_empty() {

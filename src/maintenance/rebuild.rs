@@ -15,6 +15,7 @@ use crate::{
     model::{
         act::Act,
         board::{Board, Mode},
+        id::RankingId,
         period::{PeriodSelector, PeriodState},
     },
     periods::closing,
@@ -45,10 +46,10 @@ pub enum RebuildStep {
 pub struct Rebuilt {
     pub board: String,
     pub period: String,
-    /// Id of the previous ranking.
-    pub before: i64,
-    /// Id of the new ranking.
-    pub after: i64,
+    /// The previous ranking.
+    pub before: RankingId,
+    /// The new ranking.
+    pub after: RankingId,
     /// Players in the new ranking when it was laid out.
     pub players: u64,
     /// Changes made to its layout since.
@@ -135,7 +136,15 @@ pub async fn rebuild(
     let moves = rebalance::rebalance(bucket_writer, after).await?;
     let time = begin.elapsed();
     let VerifiablePeriod { board, period, .. } = period.clone();
-    tracing::info!(board, period, before, after, players, duration_ms = time.as_millis(), "period rebuilt");
+    tracing::info!(
+        board,
+        period,
+        before = before.0,
+        after = after.0,
+        players,
+        duration_ms = time.as_millis(),
+        "period rebuilt"
+    );
     Ok(Rebuilt { board, period, before, after, players, moves, time })
 }
 
@@ -149,7 +158,7 @@ pub(crate) async fn build(
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
     report: &mut impl FnMut(RebuildStep),
-) -> Result<(u64, i64)> {
+) -> Result<(u64, RankingId)> {
     report(RebuildStep::Repaired(rebuilder.repair_players().await?));
     let players = rebuilder.fill_bounds().await?;
     report(RebuildStep::LaidOut(players));
@@ -165,7 +174,7 @@ async fn swap(
     rebuilder: &mut Rebuilder,
     act: Option<&Act>,
     report: &mut impl FnMut(RebuildStep),
-) -> Result<i64> {
+) -> Result<RankingId> {
     let (mut limit, mut fewest, mut retries) = (SWAP_CHANGES, u64::MAX, STALLED_ATTEMPTS);
     loop {
         let changes = rebuilder.fill_rows().await?;

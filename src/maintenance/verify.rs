@@ -15,6 +15,7 @@ use crate::{
     cache::Cache,
     model::{
         board::Board,
+        id::RankingId,
         period::PeriodSelector,
         verification::{CountDifference, Difference, VerifiedPeriod},
     },
@@ -204,9 +205,9 @@ struct Findings {
     bucket: i16,
     /// The ranking after which to continue; 0 for the first.
     after: i64,
-    skew: BTreeMap<i64, f64>,
+    skew: BTreeMap<RankingId, f64>,
     /// Rankings and buckets with a wrong count.
-    wrong: BTreeSet<(i64, i16)>,
+    wrong: BTreeSet<(RankingId, i16)>,
 }
 
 impl CountFindings {
@@ -222,7 +223,7 @@ impl CountFindings {
 /// known differences. A ranking that cannot be checked does not stop the others; returns the last error.
 pub async fn check_counts(admin: &Administrator, known: &CountFindings) -> Result<usize> {
     let begin = Instant::now();
-    let rankings: Vec<i64> =
+    let rankings: Vec<RankingId> =
         admin.reader.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
     let (bucket, after) = {
         let mut findings = lock(known);
@@ -231,9 +232,9 @@ pub async fn check_counts(admin: &Administrator, known: &CountFindings) -> Resul
         (findings.bucket, findings.after)
     };
     let (mut reached, mut failed) = (0, None);
-    for &ranking_id in rankings.iter().filter(|ranking_id| **ranking_id > after) {
+    for &ranking_id in rankings.iter().filter(|ranking_id| ranking_id.0 > after) {
         if begin.elapsed() > MAX_RUN_TIME {
-            reached = ranking_id - 1;
+            reached = ranking_id.0 - 1;
             break;
         }
         let checked = async {
@@ -258,7 +259,7 @@ pub async fn check_counts(admin: &Administrator, known: &CountFindings) -> Resul
 }
 
 /// Records the result of a check; logs and counts a new difference.
-fn record(known: &CountFindings, ranking_id: i64, bucket: i16, found: Option<&CountDifference>) {
+fn record(known: &CountFindings, ranking_id: RankingId, bucket: i16, found: Option<&CountDifference>) {
     let mut findings = lock(known);
     let Some(found) = found else {
         findings.wrong.remove(&(ranking_id, bucket));
@@ -267,7 +268,7 @@ fn record(known: &CountFindings, ranking_id: i64, bucket: i16, found: Option<&Co
     if findings.wrong.insert((ranking_id, bucket)) {
         telemetry::count_count_differences(1);
         tracing::error!(
-            ranking_id,
+            ranking_id = ranking_id.0,
             bucket,
             expected = found.expected,
             found = found.found,

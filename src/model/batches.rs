@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{Error, Result};
+use crate::{Error, Result, model::id::Batch};
 
 /// Maximum lanes of a board.
 const LANES_MAX: usize = 64;
@@ -14,7 +14,7 @@ const LANES_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoardBatches {
     pub(crate) board_id: i32,
-    pub(crate) batches: Vec<i64>,
+    pub(crate) batches: Vec<Batch>,
 }
 
 impl BoardBatches {
@@ -34,7 +34,8 @@ impl FromStr for BoardBatches {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b":.".contains(&byte));
         let (board, batches) = text.split_once(':').filter(|_| is_plain).ok_or_else(malformed)?;
         let board_id = board.parse().map_err(|_| malformed())?;
-        let batches: std::result::Result<Vec<i64>, _> = batches.split('.').map(str::parse).collect();
+        let batches: std::result::Result<Vec<_>, _> =
+            batches.split('.').map(|number| number.parse().map(Batch)).collect();
         match batches {
             Ok(batches) if batches.len() <= LANES_MAX => Ok(Self { board_id, batches }),
             _ => Err(malformed()),
@@ -45,8 +46,8 @@ impl FromStr for BoardBatches {
 impl fmt::Display for BoardBatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.board_id)?;
-        for (lane, batch) in self.batches.iter().enumerate() {
-            write!(f, "{}{batch}", if lane == 0 { "" } else { "." })?;
+        for (lane, Batch(number)) in self.batches.iter().enumerate() {
+            write!(f, "{}{number}", if lane == 0 { "" } else { "." })?;
         }
         Ok(())
     }
@@ -63,7 +64,7 @@ mod tests {
     #[test]
     fn text_is_parsed_and_written() -> Result<()> {
         let both = BoardBatches::parse_all("7:105.0.77, 8:1")?;
-        assert_eq!(both[0], BoardBatches { board_id: 7, batches: vec![105, 0, 77] });
+        assert_eq!(both[0], BoardBatches { board_id: 7, batches: Batch::from_numbers(vec![105, 0, 77]) });
         assert_eq!(both.iter().map(ToString::to_string).collect::<Vec<_>>(), ["7:105.0.77", "8:1"]);
         for text in ["", "7", "7:", "7:1.", ":1", "7:-1", "+7:1", "7:1;2", "7:99999999999999999999", "1:1,"] {
             assert!(text.parse::<BoardBatches>().is_err() || BoardBatches::parse_all(text).is_err(), "{text}");

@@ -14,6 +14,7 @@ pub mod file_format;
 pub mod first_layout;
 pub mod friend;
 pub mod hidden;
+pub mod id;
 pub mod idempotency;
 pub(crate) mod json;
 pub mod key;

@@ -6,7 +6,12 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::model::{act::Act, metadata::Metadata, user::UserId};
+use crate::model::{
+    act::Act,
+    id::{Batch, Lane},
+    metadata::Metadata,
+    user::UserId,
+};
 
 /// Tiebreaks of `tiebreak` boards; larger ones win.
 pub(crate) const TIEBREAKS: RangeInclusive<i16> = -2_048..=2_047;
@@ -107,11 +112,11 @@ pub struct Transaction {
     /// Time that the transaction counts for.
     pub occurred_at: DateTime<Utc>,
     /// The player's writer lane. Transactions of a lane come in the order of their commits.
-    #[schema(example = 0, minimum = 0, maximum = 63)]
-    pub lane: i16,
+    #[schema(value_type = i16, example = 0, minimum = 0, maximum = 63)]
+    pub lane: Lane,
     /// Number of the batch of the lane that the transaction belongs to.
-    #[schema(example = 17)]
-    pub batch: i64,
+    #[schema(value_type = i64, example = 17)]
+    pub batch: Batch,
     /// Metadata of a score. Present if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     model::{
         board::PeriodKind,
+        id::{Batch, RankingId},
         period::{Period, PeriodSelector},
         rank::{AnsweredBy, Distribution, Page},
         tier::Tiers,
@@ -61,7 +62,7 @@ impl PeriodCache {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CachedCounts {
     /// Id of the ranking.
-    pub(crate) ranking: i64,
+    pub(crate) ranking: RankingId,
     #[serde(flatten)]
     pub(crate) version: CountsVersion,
     /// Players of buckets 0 to 99.
@@ -73,7 +74,7 @@ pub(crate) struct CachedCounts {
 
 /// The newest known counts of each ranking.
 #[derive(Debug)]
-pub(crate) struct CountsCache(pub(super) moka::sync::Cache<i64, Arc<CachedCounts>>);
+pub(crate) struct CountsCache(pub(super) moka::sync::Cache<RankingId, Arc<CachedCounts>>);
 
 impl Default for CountsCache {
     fn default() -> Self {
@@ -115,7 +116,7 @@ pub(crate) struct CachedTop {
 #[derive(Debug, Clone)]
 pub(crate) enum Coverage {
     /// All scores of the board up to these batches, one per lane.
-    Batches(Arc<[i64]>),
+    Batches(Arc<[Batch]>),
     /// All scores of a closed period.
     Closed {
         /// End of the time in which the selector means this period, by the database's clock.

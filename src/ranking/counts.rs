@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     cache::{Cache, CacheKey, CacheKind},
-    model::board::Board,
+    model::{board::Board, id::RankingId},
     ranking::{caches::CachedCounts, rankings::Rankings},
     store::{
         period::{RankingRef, ResolvedPeriod},
@@ -60,7 +60,12 @@ pub(crate) fn store_counts(
 }
 
 /// Returns counts of a ranking at any version from the shared cache.
-pub(crate) async fn shared_counts(cache: &Cache, board: &str, period: &str, ranking_id: i64) -> Option<CachedCounts> {
+pub(crate) async fn shared_counts(
+    cache: &Cache,
+    board: &str,
+    period: &str,
+    ranking_id: RankingId,
+) -> Option<CachedCounts> {
     let is_current = |shared: &CachedCounts| shared.ranking == ranking_id && shared.counts.len() == 100;
     cache.get(&key(board, period), is_current).await
 }

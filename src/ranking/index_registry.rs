@@ -29,6 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Code, Error, Result,
     background::Background,
+    model::id::RankingId,
     ranking::{
         batcher::{Batcher, Work},
         index_registry::board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
@@ -125,7 +126,7 @@ enum IndexState {
 pub(crate) struct IndexView {
     indexes: Arc<IndexRegistry>,
     board: Arc<BoardIndexes>,
-    ranking_id: i64,
+    ranking_id: RankingId,
     round: Arc<RoundResult>,
 }
 
@@ -507,7 +508,7 @@ mod tests {
             (3, Some(refused(now))),
             (4, Some(refused(now + Duration::from_mins(1)))),
         ] {
-            indexes.board(board).rankings_mut().extend(slot.map(|slot| (10, slot)));
+            indexes.board(board).rankings_mut().extend(slot.map(|slot| (RankingId(10), slot)));
         }
         // A reader that has just looked the board up.
         let held = indexes.board(5);

@@ -17,6 +17,7 @@ use crate::{
     cache::{CacheKey, CacheKind},
     model::{
         board::Board,
+        id::Batch,
         name::Named as _,
         period::PeriodSelector,
         rank::{AnsweredBy, Page},
@@ -71,7 +72,7 @@ impl Coverage {
     }
 
     /// Returns whether the list contains every acknowledged score.
-    fn covers(&self, acknowledged: &[i64]) -> bool {
+    fn covers(&self, acknowledged: &[Batch]) -> bool {
         match self {
             Self::Batches(batches) => covers(batches, acknowledged),
             Self::Closed { until } => until.is_none_or(|until| Utc::now() + MAX_CLOCK_SKEW < until),
@@ -275,7 +276,7 @@ fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &RankingState, limi
     let (order, ties, period) = (board.order.name(), board.ties.name(), source.resolved.period.state.name());
     format!(
         "{}.{order}.{ties}.{period}.{}.{}.{limit}{}",
-        ranking.ranking_id,
+        ranking.ranking_id.0,
         state.version(),
         state.revision,
         board.tiers.digest()

@@ -7,6 +7,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use crate::{
     model::{
         board::{OnViolation, Ties},
+        id::RankingId,
         score::{Event, TIEBREAKS},
     },
     rules::{
@@ -55,7 +56,7 @@ pub(crate) enum EventDecision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The ranking of the period or segment.
-    pub(crate) ranking_id: i64,
+    pub(crate) ranking_id: RankingId,
     /// Index of the player in [`Facts::players`].
     pub(crate) player: usize,
     /// The entry before the batch; `None` for a new player.
@@ -88,7 +89,7 @@ pub(crate) enum MissingPeriods {
 
 /// Decides events in order. One bad event does not affect the others.
 pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> Result<Decisions, MissingPeriods> {
-    let mut batch = Batch {
+    let mut batch = OpenBatch {
         facts,
         source,
         events,
@@ -108,7 +109,7 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
         let missing = batch.missing_segments.into_iter().map(|(period, segment)| (period, segment.to_owned()));
         return Err(MissingPeriods::Segments(missing.collect()));
     }
-    let Batch { mut entries, rankings, unfilled, .. } = batch;
+    let OpenBatch { mut entries, rankings, unfilled, .. } = batch;
     let was = |player: usize, period: i64| facts.players[player].entries.get(&period).copied();
     entries.retain(|(player, period), now| was(*player, *period) != Some(*now));
     // A player has the same entry in a segment as in the whole period, before and after the batch.
@@ -120,7 +121,7 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
 }
 
 /// A batch while it is decided.
-struct Batch<'a> {
+struct OpenBatch<'a> {
     facts: &'a Facts,
     source: EventSource,
     events: &'a [Pending<'a>],
@@ -130,13 +131,13 @@ struct Batch<'a> {
     /// Entries after the events so far, by index of the player and period id.
     entries: BTreeMap<(usize, i64), Entry>,
     /// The whole period of each ranking that the events change, by ranking id and index of the player.
-    rankings: BTreeMap<(i64, usize), i64>,
+    rankings: BTreeMap<(RankingId, usize), i64>,
     unfilled: BTreeSet<usize>,
     missing: Vec<DateTime<Utc>>,
     missing_segments: BTreeSet<(i64, &'a str)>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> OpenBatch<'a> {
     fn decide(&mut self, index: usize) -> EventDecision {
         let (facts, Pending { player, event }) = (self.facts, self.events[index]);
         let at = event.occurred_at.unwrap_or(facts.at);

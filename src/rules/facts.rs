@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::{
     model::{
         board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+        id::RankingId,
         metadata::Metadata,
     },
     rules::{entry::Entry, refusal::Violation},
@@ -67,7 +68,7 @@ pub(crate) struct Period {
     /// First instant after the period.
     pub(crate) ends_at: DateTime<Utc>,
     /// Current ranking; `None` if the period no longer accepts events.
-    pub(crate) ranking_id: Option<i64>,
+    pub(crate) ranking_id: Option<RankingId>,
     /// Whether results of events name the period. False for the next rolling window.
     pub(crate) is_shown: bool,
     /// The user id up to which players have their standings in a rolling window that is being filled.
@@ -75,7 +76,7 @@ pub(crate) struct Period {
     pub(crate) filled_to: Option<i64>,
     /// Rankings of the segments to which players of the batch belong; `None` if the segment no longer
     /// accepts events. A segment that is absent must be opened first.
-    pub(crate) segments: HashMap<String, Option<i64>>,
+    pub(crate) segments: HashMap<String, Option<RankingId>>,
 }
 
 impl Period {

@@ -6,6 +6,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use crate::{
     model::{
         board::{Mode, OnViolation, Order, PeriodKind, Ties},
+        id::RankingId,
         score::Event,
     },
     rules::{
@@ -34,7 +35,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
         name: name.to_owned(),
         starts_at: time(from),
         ends_at: time(until),
-        ranking_id: Some(10 + id),
+        ranking_id: Some(RankingId(10 + id)),
         is_shown: true,
         filled_to: None,
         segments: HashMap::new(),
@@ -154,9 +155,9 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
                 }
             }
             assert_eq!(decisions.changes.len(), decisions.entries.len());
-            for Change { ranking_id, player, was, now } in decisions.changes {
-                assert_eq!(decisions.entries.get(&(player, ranking_id - 10)), Some(&now));
-                assert_eq!(facts.players[player].entries.insert(ranking_id - 10, now), was);
+            for Change { ranking_id: RankingId(ranking), player, was, now } in decisions.changes {
+                assert_eq!(decisions.entries.get(&(player, ranking - 10)), Some(&now));
+                assert_eq!(facts.players[player].entries.insert(ranking - 10, now), was);
             }
             for ((period, player), events) in &counted {
                 let wanted = by_definition(mode, order, events);
@@ -362,7 +363,7 @@ fn an_event_that_changes_no_entry_makes_no_change() {
             .unwrap_or_default()
     };
     let first = changes(&facts, 5);
-    facts.players[0].entries = first.iter().map(|change| (change.ranking_id - 10, change.now)).collect();
+    facts.players[0].entries = first.iter().map(|change| (change.ranking_id.0 - 10, change.now)).collect();
     assert_eq!(facts.players[0].entries.len(), 2);
     assert_eq!(changes(&facts, 4), []);
     assert_eq!(changes(&facts, 6).len(), 2);
@@ -425,7 +426,7 @@ fn a_reset_counts_in_its_own_period_from_its_own_time_on() {
         let changes = decide(facts, EventSource::Import, &pending(&events))
             .map(|decisions| decisions.changes)
             .unwrap_or_default();
-        changes.iter().map(|change| change.ranking_id).collect::<Vec<_>>()
+        changes.iter().map(|change| change.ranking_id.0).collect::<Vec<_>>()
     };
     assert_eq!(rankings(&facts, 400), [12], "a later reset does not concern the ended week");
     assert_eq!(rankings(&facts, 599), [0; 0]);
@@ -476,13 +477,13 @@ fn segments_get_the_entries_of_their_whole_periods() {
     let missing = vec![(1, "country:DE".to_owned()), (2, "country:DE".to_owned())];
     assert_eq!(decide(&facts, EventSource::Live, &pending(&events)).err(), Some(MissingPeriods::Segments(missing)));
 
-    facts.periods[0].segments.insert("country:DE".into(), Some(31));
-    facts.periods[1].segments.insert("country:DE".into(), Some(32));
+    facts.periods[0].segments.insert("country:DE".into(), Some(RankingId(31)));
+    facts.periods[1].segments.insert("country:DE".into(), Some(RankingId(32)));
     let decisions = decide(&facts, EventSource::Live, &pending(&events)).ok();
     let changes = decisions.as_ref().map(|decisions| decisions.changes.clone()).unwrap_or_default();
-    let of = |ranking, player| changes.iter().find(|one| (one.ranking_id, one.player) == (ranking, player)).copied();
+    let of = |ranking, player| changes.iter().find(|one| (one.ranking_id.0, one.player) == (ranking, player)).copied();
     let copied = |whole, segment, player| {
-        let copy = of(whole, player).map(|change: Change| Change { ranking_id: segment, ..change });
+        let copy = of(whole, player).map(|change: Change| Change { ranking_id: RankingId(segment), ..change });
         copy.is_some() && copy == of(segment, player)
     };
     assert!(copied(12, 32, 0) && copied(12, 32, 1) && copied(11, 31, 1), "{changes:?}");
@@ -510,7 +511,7 @@ fn a_window_counts_only_events_of_players_already_filled() {
         id: 3,
         kind: PeriodKind::Rolling,
         name: "rolling:7d-2024-01-17".to_owned(),
-        ranking_id: Some(13),
+        ranking_id: Some(RankingId(13)),
         is_shown: false,
         filled_to: Some(1),
         ..facts.periods[1].clone()
@@ -518,7 +519,7 @@ fn a_window_counts_only_events_of_players_already_filled() {
     facts.periods.push(window);
     let decisions = decide(&facts, EventSource::Live, &pending(&[event(0, 5), event(1, 7)])).ok();
     let decisions = decisions.unwrap_or_else(|| panic!("all periods exist"));
-    let changed: Vec<_> = decisions.changes.iter().map(|change| (change.ranking_id, change.player)).collect();
+    let changed: Vec<_> = decisions.changes.iter().map(|change| (change.ranking_id.0, change.player)).collect();
     assert_eq!(changed, [(11, 0), (11, 1), (12, 0), (12, 1), (13, 0)]);
     assert_eq!(decisions.unfilled, BTreeSet::from([1]));
 }

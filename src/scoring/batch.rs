@@ -5,7 +5,11 @@ use std::collections::HashMap;
 
 use crate::{
     Code, Error, Result,
-    model::{rank::RankChange, score::Event},
+    model::{
+        id::{Batch, Lane},
+        rank::RankChange,
+        score::Event,
+    },
     rules::{
         AcceptedEvent, Decisions, EarlierOutcome, EventDecision, EventSource, MissingPeriods, Pending, Refusal,
         Violation, decide,
@@ -26,7 +30,7 @@ const MAX_UNAPPLIED_SECONDS: f64 = 30.0;
 #[derive(Debug)]
 pub(crate) struct WrittenBatch {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
-    pub(crate) batch: i64,
+    pub(crate) batch: Batch,
     /// One answer per event, in their order.
     pub(crate) answers: Vec<Result<EventOutcome, Refusal>>,
 }
@@ -56,9 +60,9 @@ pub(crate) enum EventOutcome {
 #[derive(Debug)]
 pub(crate) struct WriterLane {
     pub(crate) board_id: i32,
-    pub(crate) number: i16,
+    pub(crate) number: Lane,
     /// Number of the lane's last batch after this writer's last write.
-    last_batch: Option<i64>,
+    last_batch: Option<Batch>,
     /// The state of the last batch, as far as the next one may use it.
     cached: Option<BatchStart>,
     /// Whether another instance wrote to the lane between this writer's last two batches.
@@ -67,7 +71,7 @@ pub(crate) struct WriterLane {
 
 impl WriterLane {
     /// Returns a lane to which this writer has not written yet.
-    pub(crate) fn new(board_id: i32, number: i16) -> Self {
+    pub(crate) fn new(board_id: i32, number: Lane) -> Self {
         Self { board_id, number, last_batch: None, cached: None, is_contended: false }
     }
 

@@ -16,6 +16,7 @@ use crate::{
     model::{
         act::Act,
         board::{Board, Mode},
+        id::Lane,
         score::{Event, HistoryRow},
         user::{UserId, lane_hash},
     },
@@ -43,7 +44,7 @@ pub async fn submit(
     writers.check(board)?;
     // Group the events by lane.
     let mut answers: Vec<Option<Result<_>>> = events.iter().map(|_| None).collect();
-    let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
+    let mut by_lane: BTreeMap<Lane, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (index, event) in events.into_iter().enumerate() {
         let (indexes, events) = by_lane.entry(lane_of(&event.user_id, board)?).or_default();
         indexes.push(index);
@@ -89,9 +90,10 @@ pub async fn submit(
     Ok(answers)
 }
 
-pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<i16> {
+pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> Result<Lane> {
     let lane = i32::from(lane_hash(user_id.as_str())).checked_rem(i32::from(board.limits.lanes));
     lane.and_then(|lane| i16::try_from(lane).ok())
+        .map(Lane)
         .ok_or_else(|| Error::Internal(format!("board {} has {} lanes", board.slug, board.limits.lanes)))
 }
 

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Error, Result,
-    model::{board::Board, score::Event},
+    model::{board::Board, id::Lane, score::Event},
     ranking::acknowledged::AcknowledgedBatches,
     rules::{EventSource, Refusal},
     scoring::{
@@ -58,7 +58,7 @@ pub(crate) struct Writers {
     max_wait: Duration,
     /// Requests with scores in progress.
     requests: AtomicUsize,
-    lanes: Mutex<HashMap<(i32, i16), LaneQueue>>,
+    lanes: Mutex<HashMap<(i32, Lane), LaneQueue>>,
     context: WriterContext,
     runtime: Handle,
     tasks: TaskTracker,
@@ -154,7 +154,7 @@ impl Writers {
     fn is_full(&self, board: &Board) -> bool {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut events, mut stalled, mut longest) = (0, 0, Duration::ZERO);
-        for lane in (0..board.limits.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
+        for lane in (0..board.limits.lanes).filter_map(|lane| lanes.get(&(board.id, Lane(lane)))) {
             let waiting = lane.waiting();
             events += waiting;
             if lane.estimate.is_stalled(self.max_wait) {
@@ -173,7 +173,7 @@ impl Writers {
     pub(crate) fn submit(
         &self,
         board: &Board,
-        lane: i16,
+        lane: Lane,
         events: Vec<Event>,
     ) -> Result<impl Future<Output = Result<EventOutcomes>> + use<>> {
         let (reply, answer) = oneshot::channel();
@@ -205,7 +205,7 @@ impl Writers {
         })
     }
 
-    fn start(&self, board_id: i32, lane: i16) -> LaneQueue {
+    fn start(&self, board_id: i32, lane: Lane) -> LaneQueue {
         let (queue, jobs) = mpsc::unbounded_channel();
         let estimate = Arc::new(WaitEstimate::default());
         let writing = write_lane(self.context.clone(), board_id, lane, jobs, Arc::clone(&estimate));
@@ -260,7 +260,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 async fn write_lane(
     context: WriterContext,
     board_id: i32,
-    number: i16,
+    number: Lane,
     mut queue: mpsc::UnboundedReceiver<Job>,
     estimate: Arc<WaitEstimate>,
 ) {
@@ -308,7 +308,7 @@ async fn write_jobs(context: &WriterContext, lane: &mut batch::WriterLane, jobs:
                         answers.iter().filter(|answer| matches!(answer, Ok(EventOutcome::Accepted { .. }))).count();
                     counts.add(lane.board_id, accepted as u64);
                 }
-                context.acknowledged.raise(lane.board_id, lane.number.unsigned_abs().into(), batch);
+                context.acknowledged.raise(lane.board_id, lane.number.0.unsigned_abs().into(), batch);
                 let mut answers = answers.into_iter();
                 for job in jobs {
                     // The caller may have gone away.
@@ -318,7 +318,7 @@ async fn write_jobs(context: &WriterContext, lane: &mut batch::WriterLane, jobs:
             Err(Error::Internal(error)) if jobs.len() > 1 => {
                 tracing::error!(
                     lane.board_id,
-                    lane = lane.number,
+                    lane = lane.number.0,
                     jobs = jobs.len(),
                     error,
                     "a batch failed; its halves are written separately"
@@ -347,9 +347,9 @@ mod tests {
         let store = tested::store("postgres://nobody:nothing@127.0.0.1:1/none")?;
         let writers = Writers::new(store.score_writer, store.bucket_writer, Arc::default(), None, Duration::ZERO);
         let lanes = || writers.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let lane = writers.start(1, 0);
+        let lane = writers.start(1, Lane(0));
         let (permits, now) = (Arc::clone(&lane.permits), lane.used_at);
-        lanes().insert((1, 0), lane);
+        lanes().insert((1, Lane(0)), lane);
         writers.end_idle(now);
         assert_eq!(lanes().len(), 1, "it has just been used");
         let waiting = permits.try_acquire();

@@ -14,6 +14,7 @@ use crate::{
     Code, Error, Result,
     model::{
         board::{GainMax, PeriodKind},
+        id::{Batch, Lane, RankingId},
         metadata::Metadata,
     },
     rules::{
@@ -69,12 +70,12 @@ struct PlayerState {
 
 impl BatchStart {
     /// Returns the number of the lane's last batch.
-    pub(crate) fn batch(&self) -> i64 {
+    pub(crate) fn batch(&self) -> Batch {
         self.state.batch
     }
 
     /// Keeps the part of this state that the next batch may use, after the lane's batch `batch`.
-    pub(crate) fn after(mut self, batch: i64) -> Self {
+    pub(crate) fn after(mut self, batch: Batch) -> Self {
         self.state.batch = batch;
         self.facts.players = Vec::new();
         self.facts.earlier_events = HashMap::new();
@@ -86,7 +87,7 @@ impl BatchStart {
 #[derive(Debug, Clone, Copy)]
 struct LaneState {
     revision: i64,
-    batch: i64,
+    batch: Batch,
     server_started_at: DateTime<Utc>,
 }
 
@@ -94,7 +95,7 @@ struct LaneState {
 #[derive(Debug)]
 pub(crate) struct CommittedBatch {
     /// Number of the lane's last batch. A read of that batch or a later one sees these events.
-    pub(crate) batch: i64,
+    pub(crate) batch: Batch,
     /// Transaction ids of the accepted events, in their order.
     pub(crate) transaction_ids: Vec<i64>,
     /// Ids of the quarantined events, in their order.
@@ -116,7 +117,7 @@ pub(crate) enum CommitOutcome {
 pub(crate) struct BatchSession {
     connection: Session,
     board_id: i32,
-    lane: i16,
+    lane: Lane,
     holds_lock: bool,
 }
 
@@ -126,11 +127,11 @@ impl ScoreWriter {
     /// Without the lane's lock each call is a separate transaction, and
     /// [`BatchSession::commit_batch`] writes only if the lane is unchanged. With the lock the
     /// session is one transaction, which [`BatchSession::end`] ends.
-    pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {
+    pub(crate) async fn batch_session(&self, board_id: i32, lane: Lane, holds_lock: bool) -> Result<BatchSession> {
         let pool = self.reader.servers.pool_of_lane(lane).unwrap_or_else(|| self.score_writers.clone());
         let mut connection = pool.check_out().await?;
         if holds_lock {
-            connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {lane}::smallint)")).await?;
+            connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {}::smallint)", lane.0)).await?;
         }
         Ok(BatchSession { connection, board_id, lane, holds_lock })
     }
@@ -162,7 +163,7 @@ impl BatchSession {
         let row = sqlx::query_file!(
             "sql/queries/begin_batch.sql",
             self.board_id,
-            self.lane,
+            self.lane.0,
             users,
             &id_users,
             &ids,
@@ -246,7 +247,7 @@ impl BatchSession {
         Ok(BatchStart {
             state: LaneState {
                 revision: row.structure_revision,
-                batch: row.batch.ok_or_else(lanes_changed)?,
+                batch: row.batch.map(Batch).ok_or_else(lanes_changed)?,
                 server_started_at: row.server_started_at,
             },
             unapplied_seconds: row.unapplied_seconds.unwrap_or_default(),
@@ -274,7 +275,7 @@ impl BatchSession {
         let with_id = |pending: &Pending| Some((users[pending.player].clone(), pending.event.id.clone()?));
         let (id_users, ids): (Vec<String>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let Some(row) =
-            sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane, users, &id_users, &ids)
+            sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane.0, users, &id_users, &ids)
                 .fetch_optional(&mut self.connection)
                 .await?
         else {
@@ -282,7 +283,7 @@ impl BatchSession {
         };
         let LaneState { revision, batch, server_started_at } = begun.state;
         let is_unchanged =
-            (row.structure_revision, row.batch, row.server_started_at) == (revision, batch, server_started_at);
+            (row.structure_revision, Batch(row.batch), row.server_started_at) == (revision, batch, server_started_at);
         if !is_unchanged || row.has_known_ids || row.now < row.last_at || row.now >= valid_until {
             return Ok(None);
         }
@@ -341,9 +342,9 @@ impl BatchSession {
         let row = sqlx::query_file!(
             "sql/queries/commit_batch.sql",
             self.board_id,
-            self.lane,
+            self.lane.0,
             state.revision,
-            state.batch,
+            state.batch.0,
             state.server_started_at,
             facts.at,
             keep_ids,
@@ -373,7 +374,7 @@ impl BatchSession {
         };
         Ok(row.batch.map_or(CommitOutcome::Stale, |batch| {
             CommitOutcome::Written(CommittedBatch {
-                batch,
+                batch: Batch(batch),
                 transaction_ids: row.transaction_ids.unwrap_or_default(),
                 quarantine_ids: row.quarantine_ids.unwrap_or_default(),
             })
@@ -446,7 +447,7 @@ fn unknown(what: &str) -> Error {
 fn put_segments(periods: &mut [Period], segments: Vec<((i64, String), Option<i64>)>) {
     for ((id, segment), ranking) in segments {
         if let Some(period) = periods.iter_mut().find(|period| period.id == id) {
-            period.segments.insert(segment, ranking);
+            period.segments.insert(segment, ranking.map(RankingId));
         }
     }
 }
@@ -516,7 +517,7 @@ fn periods(
             name,
             starts_at,
             ends_at,
-            ranking_id: rankings[n],
+            ranking_id: rankings[n].map(RankingId),
             is_shown: !is_ahead && filled_to(n).is_none(),
             filled_to: filled_to(n),
             segments: HashMap::new(),

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     Code, Error, Result,
-    model::user::lane_hash,
+    model::{id::Lane, user::lane_hash},
     single_flight::SingleFlight,
     store::{Administrator, IndexReader, ScoreWriter, SessionSettings, Store, check_primary, hosts::Hosts, pool::Pool},
 };
@@ -249,8 +249,8 @@ impl Servers {
     }
 
     /// Returns the connections to the worker that has a lane; `None` on a single server.
-    pub(super) fn pool_of_lane(&self, lane: i16) -> Option<Pool> {
-        usize::try_from(lane).ok().and_then(|lane| self.owners().lanes.get(lane).cloned())
+    pub(super) fn pool_of_lane(&self, lane: Lane) -> Option<Pool> {
+        usize::try_from(lane.0).ok().and_then(|lane| self.owners().lanes.get(lane).cloned())
     }
 
     fn owners(&self) -> MutexGuard<'_, Owners> {
@@ -328,13 +328,13 @@ impl ScoreWriter {
 
     /// Fails if the worker of a lane lacks periods of a board that the coordinator has opened. The
     /// caller must not open them again, which would delay the board's other lanes.
-    pub(crate) async fn require_periods(&self, board_id: i32, lane: i16) -> Result<()> {
+    pub(crate) async fn require_periods(&self, board_id: i32, lane: Lane) -> Result<()> {
         if !self.reader.servers.is_cluster() {
             return Ok(());
         }
         self.reader.servers.require_coordinator()?;
         let lacks_periods =
-            sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane).fetch_one(&self.reader.readers).await?;
+            sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane.0).fetch_one(&self.reader.readers).await?;
         if lacks_periods {
             return Err(Error::retry(Code::ConcurrentChange, "the lane's worker lacks a period of the board; retry"));
         }
@@ -356,7 +356,7 @@ impl Administrator {
             return Ok(self.writers.clone());
         }
         let lane: Option<i16> = sqlx::query_scalar(query).bind(id).fetch_optional(&self.reader.readers).await?;
-        Ok(lane.and_then(|lane| servers.pool_of_lane(lane)).unwrap_or_else(|| self.writers.clone()))
+        Ok(lane.and_then(|lane| servers.pool_of_lane(Lane(lane))).unwrap_or_else(|| self.writers.clone()))
     }
 
     /// Returns the connections to the servers that have lanes.

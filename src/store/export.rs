@@ -8,7 +8,11 @@ use tokio::time::timeout;
 
 use crate::{
     Error, Result,
-    model::{export::ExportedRow, metadata::Metadata},
+    model::{
+        export::ExportedRow,
+        id::{Batch, RankingId},
+        metadata::Metadata,
+    },
     store::{
         RESPONSE_GRACE, Reader,
         error::busy,
@@ -80,7 +84,8 @@ impl Reader {
         let state: Result<(RankingState, ())> = read!(&mut connection, resolved, source, |row| (),
             "sql/queries/ranking_state.sql"; "sql/queries/archive_state.sql");
         let (state, ()) = state?;
-        if let PeriodSource::Live(RankingRef { ranking_id, has_bucket_rows: false, .. }) = source {
+        if let PeriodSource::Live(RankingRef { ranking_id: RankingId(ranking_id), has_bucket_rows: false, .. }) = source
+        {
             // The keys are in no order, so they are sorted once.
             let cursor = format!(
                 "DECLARE export NO SCROLL CURSOR FOR
@@ -143,7 +148,7 @@ impl ExportSnapshot {
             };
         }
         Ok(match self.source {
-            PeriodSource::Live(ranking) => lines!("sql/queries/export.sql", ranking.ranking_id),
+            PeriodSource::Live(ranking) => lines!("sql/queries/export.sql", ranking.ranking_id.0),
             PeriodSource::Archive(archive) => lines!("sql/queries/archive_export.sql", archive.period_id),
         })
     }

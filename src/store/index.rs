@@ -12,7 +12,10 @@ use tokio::{task::yield_now, time::timeout};
 
 use crate::{
     Error, Result,
-    model::board::PeriodKind,
+    model::{
+        board::PeriodKind,
+        id::{Batch, RankingId},
+    },
     store::{
         IndexReader,
         index::part::{Part, PartState, epoch_changes, has_user, lane_moves},
@@ -60,7 +63,7 @@ pub(crate) struct Round {
 #[derive(Debug)]
 pub(crate) struct BoardState {
     /// Number of the last batch of each lane.
-    pub(crate) batches: Vec<i64>,
+    pub(crate) batches: Vec<Batch>,
     pub(crate) revision: i64,
     /// The requested rankings that are still current.
     pub(crate) rankings: Vec<CurrentRanking>,
@@ -74,13 +77,13 @@ pub(crate) struct BoardState {
 /// A ranking that is its period's current one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CurrentRanking {
-    pub(crate) ranking_id: i64,
+    pub(crate) ranking_id: RankingId,
     pub(crate) period_id: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryChange {
-    pub(crate) ranking_id: i64,
+    pub(crate) ranking_id: RankingId,
     /// Internal id of the player.
     pub(crate) user_id: i64,
     /// Rank key and tie key after the change; `None` for a removed entry.
@@ -120,9 +123,9 @@ struct RoundServer {
 
 impl RoundServer {
     /// Returns the batches of the lanes that the server has.
-    fn batches(&self, batches: &[i64]) -> Vec<Option<i64>> {
+    fn batches(&self, batches: &[Batch]) -> Vec<Option<i64>> {
         let has = |lane| self.lanes.as_ref().is_none_or(|lanes| lanes.get(lane).copied().unwrap_or_default());
-        batches.iter().enumerate().map(|(lane, batch)| has(lane).then_some(*batch)).collect()
+        batches.iter().enumerate().map(|(lane, batch)| has(lane).then_some(batch.0)).collect()
     }
 
     /// Removes what belongs to lanes of other servers: after a move, this one may still have copies.
@@ -166,11 +169,13 @@ macro_rules! round_of {
             PartState {
                 batches,
                 revision,
-                rankings: places.map(|(ranking_id, period_id)| CurrentRanking { ranking_id, period_id }).collect(),
+                rankings: places
+                    .map(|(id, period_id)| CurrentRanking { ranking_id: RankingId(id), period_id })
+                    .collect(),
                 changes: row.has_all_changes.unwrap_or_default().then(|| {
                     let changes = changed.zip(keys);
                     let change = |((ranking_id, user_id), (key, tie)): (_, (Option<i64>, _))| EntryChange {
-                        ranking_id,
+                        ranking_id: RankingId(ranking_id),
                         user_id,
                         key: key.zip(tie),
                     };
@@ -243,7 +248,7 @@ impl IndexReader {
                     ranking: RankingRef {
                         board,
                         period_id: row.period_id,
-                        ranking_id: row.ranking_id,
+                        ranking_id: RankingId(row.ranking_id),
                         has_bucket_rows: row.has_bucket_rows,
                     },
                     kind: crate::store::period::kind(&row.kind)?,
@@ -273,9 +278,10 @@ impl IndexReader {
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
         let mut connection = self.reader.servers.unlimited_connection().await?;
-        let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
-            .fetch_one(&mut connection)
-            .await?;
+        let players =
+            sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id.0)
+                .fetch_one(&mut connection)
+                .await?;
         // Only one instance at a time loads a large ranking.
         if players.unsigned_abs() >= alone_from {
             let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_index_lock() AS "is_ours!""#)
@@ -297,12 +303,13 @@ impl IndexReader {
             return Ok(None);
         };
         // Read which batches the bucket rows contain.
+        let batches: Vec<i64> = state.batches.iter().map(|batch| batch.0).collect();
         let bucket_rows = sqlx::query!(
             r#"SELECT centile_store.player_count(g.id) AS "players!", g.damaged_at IS NOT NULL AS "are_damaged!",
                       CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE $2 END AS "batches!"
                FROM centile_store.rankings g WHERE g.id = $1"#,
-            ranking.ranking_id,
-            &state.batches
+            ranking.ranking_id.0,
+            &batches
         )
         .fetch_optional(&mut snapshot.connection)
         .await?;
@@ -313,7 +320,7 @@ impl IndexReader {
             ));
         }
         snapshot.revision = state.revision;
-        let version = Version { epoch, batches: bucket_rows.batches };
+        let version = Version { epoch, batches: Batch::from_numbers(bucket_rows.batches) };
         Ok(Some((snapshot, version, bucket_rows.players.unsigned_abs())))
     }
 }
@@ -323,18 +330,19 @@ impl RoundConnection {
     pub(crate) async fn read_round(
         &mut self,
         board: i32,
-        ranking_ids: &[i64],
-        batches: &[i64],
+        ranking_ids: &[RankingId],
+        batches: &[Batch],
         revision: Option<i64>,
         snapshots: Option<&[String]>,
         (most_batches, most_changes): (i32, i64),
     ) -> Result<Round> {
+        let ranking_ids: Vec<i64> = ranking_ids.iter().map(|id| id.0).collect();
         let ask = async |server: &mut RoundServer, snapshot: Option<&String>| {
             let batches = server.batches(batches);
             let query = sqlx::query_file!(
                 "sql/queries/read_round.sql",
                 board,
-                ranking_ids,
+                &ranking_ids,
                 &batches as &[Option<i64>],
                 revision,
                 most_batches,
@@ -369,7 +377,7 @@ impl RoundConnection {
         let ids: Vec<i32> = boards.iter().map(|asked| asked.board).collect();
         let ranking_ids: Vec<String> = boards
             .iter()
-            .map(|asked| array_literal(&asked.ranking_ids.iter().copied().map(Some).collect::<Vec<_>>()))
+            .map(|asked| array_literal(&asked.ranking_ids.iter().map(|id| Some(id.0)).collect::<Vec<_>>()))
             .collect();
         let parts = self.servers.iter_mut().map(async |server| {
             let batches: Vec<String> =
@@ -405,16 +413,16 @@ fn array_literal(numbers: &[Option<i64>]) -> String {
 #[derive(Debug)]
 pub(crate) struct AskedBoard {
     pub(crate) board: i32,
-    pub(crate) ranking_ids: Vec<i64>,
+    pub(crate) ranking_ids: Vec<RankingId>,
     /// The batches that all these indexes have reached.
-    pub(crate) batches: Vec<i64>,
+    pub(crate) batches: Vec<Batch>,
 }
 
 impl LoadSnapshot {
     async fn state(&mut self) -> Result<Round> {
         let Self { connection, ranking, .. } = self;
         let (ids, batches, revision, snapshot) =
-            ([ranking.ranking_id], None::<&[Option<i64>]>, None::<i64>, None::<&str>);
+            ([ranking.ranking_id.0], None::<&[Option<i64>]>, None::<i64>, None::<&str>);
         let query = sqlx::query_file!(
             "sql/queries/read_round.sql",
             ranking.board,
@@ -436,7 +444,7 @@ impl LoadSnapshot {
 
     /// Passes the ranking's keys to `take`, best first: rank key, tie key and internal user id.
     pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
-        let ranking_id = self.ranking.ranking_id;
+        let ranking_id = self.ranking.ranking_id.0;
         let buckets = sqlx::query_scalar!("SELECT buckets FROM centile_store.rankings WHERE id = $1", ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
@@ -463,7 +471,7 @@ impl LoadSnapshot {
     /// Passes the profiles of the ranking's players to `take`, until it returns false. Ends the
     /// snapshot.
     pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
-        let (ranking_id, keys_of) = (self.ranking.ranking_id, self.keys_of());
+        let (ranking_id, keys_of) = (self.ranking.ranking_id.0, self.keys_of());
         let copy = format!(
             "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.{keys_of} b JOIN centile_store.users u ON u.id = -b.user_key \
              WHERE b.ranking_id = {ranking_id}) TO STDOUT (FORMAT binary)"

@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Result,
+    model::id::{Batch, RankingId},
     store::{BucketWriter, Reader, error::written},
 };
 
@@ -19,23 +20,27 @@ pub(crate) struct LayoutCounts {
 /// A ranking that is its period's current one.
 #[derive(Debug)]
 pub(crate) struct RebalanceCandidate {
-    pub(crate) ranking_id: i64,
+    pub(crate) ranking_id: RankingId,
     pub(crate) board_id: i32,
     /// Applied batches of the board's lanes. Rebalancing compares them to tell an idle board from a
     /// busy one.
-    pub(crate) batches: Vec<i64>,
+    pub(crate) batches: Vec<Batch>,
 }
 
 impl Reader {
     /// Returns the current rankings of all boards, without those that have no bucket rows.
     pub(crate) async fn current_rankings(&self) -> Result<Vec<RebalanceCandidate>> {
-        let query = sqlx::query_as!(
-            RebalanceCandidate,
+        let query = sqlx::query!(
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
                       centile_store.applied_batches(g.board_id, g.lanes) AS "batches!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
                WHERE g.has_bucket_rows ORDER BY g.id"#
-        );
+        )
+        .map(|row| RebalanceCandidate {
+            ranking_id: RankingId(row.ranking_id),
+            board_id: row.board_id,
+            batches: Batch::from_numbers(row.batches),
+        });
         Ok(query.fetch_all(&self.readers).await?)
     }
 
@@ -43,40 +48,42 @@ impl Reader {
     /// [`crate::maintenance::rebalance`].
     ///
     /// A unit is a hundredth of the players, at least 1,000.
-    pub(crate) async fn bucket_skew(&self, ranking_id: i64) -> Result<f64> {
+    pub(crate) async fn bucket_skew(&self, ranking_id: RankingId) -> Result<f64> {
         let query = sqlx::query_scalar!(
             r#"SELECT coalesce(max(players) / greatest(sum(players) / 100, 1000), 0)::float8 AS "skew!"
                FROM unnest(centile_store.bucket_totals($1)) AS players"#,
-            ranking_id
+            ranking_id.0
         );
         Ok(query.fetch_one(&self.readers).await?)
     }
 
     /// Returns the current rankings of a board.
-    pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<i64>> {
+    pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<RankingId>> {
         let query = sqlx::query_scalar!(
             r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.periods
                WHERE board_id = $1 AND ranking_id IS NOT NULL ORDER BY ranking_id"#,
             board_id
         );
-        Ok(query.fetch_all(&self.readers).await?)
+        let ids = query.fetch_all(&self.readers).await?;
+        Ok(ids.into_iter().map(RankingId).collect())
     }
 
     /// Returns the players of each bucket of a ranking; `None` when the ranking has no bucket rows, or
     /// is no longer current.
-    pub(crate) async fn layout_counts(&self, ranking_id: i64) -> Result<Option<LayoutCounts>> {
+    pub(crate) async fn layout_counts(&self, ranking_id: RankingId) -> Result<Option<LayoutCounts>> {
         let row = sqlx::query!(
             r#"SELECT g.layout, centile_store.bucket_totals(g.id) AS "players!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
                WHERE g.id = $1 AND g.has_bucket_rows"#,
-            ranking_id
+            ranking_id.0
         )
         .fetch_optional(&self.readers)
         .await?;
         let Some(row) = row else { return Ok(None) };
         let players = row.players.into_iter().map(u64::try_from).collect::<Result<_, _>>().map_err(|_| {
             Error::Internal(format!(
-                "ranking {ranking_id} has a negative count of players; `centile verify` shows where"
+                "ranking {} has a negative count of players; `centile verify` shows where",
+                ranking_id.0
             ))
         })?;
         Ok(Some(LayoutCounts { layout: row.layout, players }))
@@ -90,7 +97,7 @@ impl BucketWriter {
     /// Returns `None`, and changes nothing, when the layout has changed.
     pub(crate) async fn move_boundary(
         &self,
-        ranking_id: i64,
+        ranking_id: RankingId,
         layout: i32,
         from: usize,
         to: usize,
@@ -98,7 +105,7 @@ impl BucketWriter {
     ) -> Result<Option<u64>> {
         let query = sqlx::query_scalar!(
             "SELECT centile_store.move_boundary($1, $2, $3, $4, $5)",
-            ranking_id,
+            ranking_id.0,
             layout,
             array_position(from),
             array_position(to),
@@ -114,7 +121,7 @@ impl BucketWriter {
     /// empty.
     pub(crate) async fn reposition_bucket(
         &self,
-        ranking_id: i64,
+        ranking_id: RankingId,
         layout: i32,
         from: usize,
         beside: usize,
@@ -122,7 +129,7 @@ impl BucketWriter {
     ) -> Result<bool> {
         let query = sqlx::query_scalar!(
             r#"SELECT centile_store.reposition_bucket($1, $2, $3, $4, $5) AS "done!""#,
-            ranking_id,
+            ranking_id.0,
             layout,
             array_position(from),
             array_position(beside),

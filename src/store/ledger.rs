@@ -2,7 +2,11 @@
 
 use crate::{
     Result,
-    model::{metadata::Metadata, score::Transaction},
+    model::{
+        id::{Batch, Lane},
+        metadata::Metadata,
+        score::Transaction,
+    },
     store::Reader,
 };
 
@@ -11,7 +15,7 @@ use crate::{
 pub(crate) struct LedgerPage {
     pub(crate) epoch: String,
     /// Last batch of each lane.
-    pub(crate) batches: Vec<i64>,
+    pub(crate) batches: Vec<Batch>,
     /// Highest id in the ledger, of all boards.
     pub(crate) ledger_end: i64,
     /// The rows, in the order of their ids.
@@ -25,7 +29,7 @@ pub(crate) struct SettledLanes {
     /// Highest id in the ledger, of all boards.
     pub(crate) ledger_end: i64,
     /// The lanes whose rows up to `ledger_end` are all committed.
-    pub(crate) lanes: Vec<i16>,
+    pub(crate) lanes: Vec<Lane>,
 }
 
 impl Reader {
@@ -43,7 +47,7 @@ impl Reader {
         for row in rows {
             let page = page.get_or_insert_with(|| LedgerPage {
                 epoch: row.epoch,
-                batches: row.batches,
+                batches: Batch::from_numbers(row.batches),
                 ledger_end: row.ledger_end,
                 rows: Vec::new(),
             });
@@ -56,8 +60,8 @@ impl Reader {
             };
             page.rows.push(Transaction {
                 transaction_id,
-                lane,
-                batch,
+                lane: Lane(lane),
+                batch: Batch(batch),
                 user_id,
                 kind,
                 points: row.points,
@@ -75,13 +79,17 @@ impl Reader {
     /// Returns the end of the ledger. With `waits` it waits for running batches, and all lanes are
     /// settled.
     pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<SettledLanes> {
-        let query = sqlx::query_as!(
-            SettledLanes,
+        let query = sqlx::query!(
             r#"SELECT centile.epoch() AS "epoch!", ledger_end AS "ledger_end!", lanes AS "lanes!"
                FROM centile_store.settle_lanes($1, $2)"#,
             board_id,
             waits
-        );
+        )
+        .map(|row| SettledLanes {
+            epoch: row.epoch,
+            ledger_end: row.ledger_end,
+            lanes: row.lanes.into_iter().map(Lane).collect(),
+        });
         Ok(query.fetch_one(&self.writers).await?)
     }
 }

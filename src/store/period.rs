@@ -10,6 +10,7 @@ use crate::{
     model::{
         board::{Board, PeriodKind},
         combination::CombinedFrom,
+        id::{Batch, RankingId},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
         segment::Segment,
@@ -67,7 +68,7 @@ impl ArchiveRef {
 pub(crate) struct RankingRef {
     pub(crate) board: i32,
     pub(crate) period_id: i64,
-    pub(crate) ranking_id: i64,
+    pub(crate) ranking_id: RankingId,
     /// Whether it has bucket rows. Without them, SQL answers only downloads and functions in psql.
     pub(crate) has_bucket_rows: bool,
 }
@@ -117,6 +118,7 @@ impl Reader {
                 },
                 source: match (row.period_id, row.ranking_id.zip(row.has_bucket_rows), row.archive_revision) {
                     (Some(period_id), Some((ranking_id, has_bucket_rows)), _) => {
+                        let ranking_id = RankingId(ranking_id);
                         Some(PeriodSource::Live(RankingRef { board, period_id, ranking_id, has_bucket_rows }))
                     }
                     (Some(period_id), None, Some(revision)) => {
@@ -130,7 +132,7 @@ impl Reader {
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),
                 tiers: tiers.map(|tiers| Tiers::parse(&tiers)).transpose()?,
             };
-            let version = Version { epoch: row.epoch, batches: row.batches };
+            let version = Version { epoch: row.epoch, batches: Batch::from_numbers(row.batches) };
             found.insert(board, (resolved, version, row.revision));
         }
         Ok(wanted.iter().map(|(board, _)| found.remove(&board.id)).collect())

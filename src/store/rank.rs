@@ -12,6 +12,7 @@ use sqlx::types::Json;
 use crate::{
     Error, Result,
     model::{
+        id::Batch,
         key,
         rank::{AnsweredBy, Bar, Header, Row},
         tier::{TierCount, Tiers},
@@ -27,7 +28,7 @@ use crate::{
 pub(crate) struct Version {
     pub(crate) epoch: String,
     /// Number of the last batch of each lane.
-    pub(crate) batches: Vec<i64>,
+    pub(crate) batches: Vec<Batch>,
 }
 
 /// Identifies the bucket counts of a ranking: equal values mean equal counts. A batch changes it only
@@ -42,8 +43,8 @@ pub(crate) struct CountsVersion {
 }
 
 /// Returns the first eight bytes of the SHA-256 of the numbers, in hexadecimal.
-fn digest(numbers: &[i64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+fn digest(numbers: impl Iterator<Item = i64>) -> String {
+    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     key::hex(&Sha256::digest(numbers.join("-"))[..8])
 }
 
@@ -63,7 +64,7 @@ pub(crate) struct RankingState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StateOf {
     /// The board at the last batch of each lane.
-    Batches(Vec<i64>),
+    Batches(Vec<Batch>),
     /// A revision of an archive.
     Archive(ArchiveRef),
 }
@@ -79,7 +80,7 @@ impl RankingState {
     /// It holds a digest of the lanes' batches, so that its length does not grow with the lanes.
     pub(crate) fn version(&self) -> String {
         match &self.of {
-            StateOf::Batches(batches) => format!("{}.{}", self.epoch, digest(batches)),
+            StateOf::Batches(batches) => format!("{}.{}", self.epoch, digest(batches.iter().map(|batch| batch.0))),
             StateOf::Archive(archive) => archive.version(&self.epoch),
         }
     }
@@ -115,14 +116,15 @@ macro_rules! read {
                     $file,
                     ranking.board,
                     ranking.period_id,
-                    ranking.ranking_id,
+                    ranking.ranking_id.0,
                     $resolved.valid_from,
                     $resolved.valid_until,
                     $($argument),*
                 );
                 let $row = query.fetch_all($executor).await?.pop().ok_or(Error::Replaced)?;
                 let value = $value;
-                Ok((RankingState::stored($row.epoch, StateOf::Batches($row.batches), $row.players, $row.revision), value))
+                let of = StateOf::Batches(Batch::from_numbers($row.batches));
+                Ok((RankingState::stored($row.epoch, of, $row.players, $row.revision), value))
             }
             PeriodSource::Archive(archive) => {
                 let query = sqlx::query_file!(
@@ -350,7 +352,7 @@ impl Reader {
                    SELECT FROM centile_store.periods p WHERE p.id = $1 AND p.ranking_id = $2
                    AND statement_timestamp() >= coalesce($3::timestamptz, '-infinity') AND statement_timestamp() < coalesce($4::timestamptz, 'infinity')) AS "is_current!""#,
             ranking.period_id,
-            ranking.ranking_id,
+            ranking.ranking_id.0,
             resolved.valid_from,
             resolved.valid_until
         );
@@ -459,7 +461,7 @@ impl Reader {
                 "sql/queries/standing.sql",
                 ranking.board,
                 ranking.period_id,
-                ranking.ranking_id,
+                ranking.ranking_id.0,
                 resolved.valid_from,
                 resolved.valid_until,
                 user_id,
@@ -473,7 +475,7 @@ impl Reader {
                 "sql/queries/standing_around.sql",
                 ranking.board,
                 ranking.period_id,
-                ranking.ranking_id,
+                ranking.ranking_id.0,
                 resolved.valid_from,
                 resolved.valid_until,
                 user_id,
@@ -502,7 +504,8 @@ impl Reader {
         };
         // The bucket counts give the number of players. The names come from the statement's own snapshot
         // and are not cached.
-        let state = RankingState::stored(epoch.clone(), StateOf::Batches(batches), 0, 0);
+        let of = StateOf::Batches(Batch::from_numbers(batches));
+        let state = RankingState::stored(epoch.clone(), of, 0, 0);
         let counts_version = CountsVersion { epoch, layout: row.layout, revisions };
         Ok(StandingAt { state, is_behind: row.is_behind, counts_version, counts: row.counts, standing })
     }
@@ -521,7 +524,7 @@ impl Reader {
             "sql/queries/live.sql",
             ranking.board,
             ranking.period_id,
-            ranking.ranking_id,
+            ranking.ranking_id.0,
             resolved.valid_from,
             resolved.valid_until,
             limit,
@@ -529,11 +532,12 @@ impl Reader {
             around
         );
         let row = query.fetch_all(&self.readers).await?.pop().ok_or(Error::Replaced)?;
+        let of = StateOf::Batches(Batch::from_numbers(row.batches));
         Ok(LiveRows {
             rows: row.rows.0,
             counts: row.counts.unwrap_or_default(),
             standings: row.standings.0,
-            state: RankingState::stored(row.epoch, StateOf::Batches(row.batches), row.players, row.revision),
+            state: RankingState::stored(row.epoch, of, row.players, row.revision),
         })
     }
 

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::{
     Result,
-    model::act::Act,
+    model::{act::Act, id::RankingId},
     store::{Administrator, BucketWriter, cluster::Servers, error::written},
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Rebuilder {
     pub(crate) board_id: i32,
     /// Writer lanes of the board.
     lanes: i16,
-    pub(crate) ranking_id: i64,
+    pub(crate) ranking_id: RankingId,
 }
 
 /// A player whose stored standing differs from the ledger, and the right one.
@@ -84,7 +84,8 @@ impl Administrator {
         )
         .fetch_one(&mut connection)
         .await?;
-        Ok(Rebuilder { connection, servers, board_id, lanes: begun.lanes, ranking_id: begun.ranking_id })
+        let ranking_id = RankingId(begun.ranking_id);
+        Ok(Rebuilder { connection, servers, board_id, lanes: begun.lanes, ranking_id })
     }
 
     /// Returns the rolling windows that should accept scores and do not yet, current ones first.
@@ -145,7 +146,7 @@ impl Rebuilder {
         // WITH HOLD stores the rows on the server, so the snapshot ends before the repairs.
         let differing = format!(
             "DECLARE differing NO SCROLL CURSOR WITH HOLD FOR SELECT * FROM centile_store.differing_players({})",
-            self.ranking_id
+            self.ranking_id.0
         );
         sqlx::raw_sql(AssertSqlSafe(differing)).execute(&mut reader).await?;
         let (mut repaired, mut act) = (0, Vec::new());
@@ -183,7 +184,7 @@ impl Rebuilder {
         let only_zeros: Vec<Option<bool>> = differing().map(|player| player.only_zeros).collect();
         let query = sqlx::query!(
             "SELECT centile_store.repair_players($1, $2, $3, $4, $5, $6, $7, $8)",
-            self.ranking_id,
+            self.ranking_id.0,
             first.lane,
             first.batch,
             last.user_id,
@@ -197,7 +198,7 @@ impl Rebuilder {
 
     /// Sets the bounds of the buckets; returns the number of players.
     pub(crate) async fn fill_bounds(&mut self) -> Result<u64> {
-        let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_bounds($1) AS "players!""#, self.ranking_id)
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_bounds($1) AS "players!""#, self.ranking_id.0)
             .fetch_one(&mut self.connection)
             .await?;
         Ok(players.unsigned_abs())
@@ -212,7 +213,7 @@ impl Rebuilder {
             for lane in 0..self.lanes {
                 let step = sqlx::query!(
                     r#"SELECT players AS "players!", changes AS "changes!" FROM centile_store.fill_rows($1, $2, $3)"#,
-                    self.ranking_id,
+                    self.ranking_id.0,
                     lane,
                     STEP_PLAYERS
                 )
@@ -231,7 +232,7 @@ impl Rebuilder {
     pub(crate) async fn limited_sums(&mut self) -> Result<u64> {
         let players = sqlx::query_scalar!(
             r#"SELECT count(*) AS "players!" FROM centile_store.leaderboard WHERE ranking_id = $1 AND only_zeros AND score <> 0"#,
-            self.ranking_id
+            self.ranking_id.0
         )
         .fetch_one(&mut self.connection)
         .await?;
@@ -244,11 +245,11 @@ impl Rebuilder {
     /// Returns `None`, and changes nothing, when more than `limit` changes are still to be applied.
     /// Returns [`crate::Error::Conflict`] when the period was closed meanwhile, or another process is
     /// rebuilding it.
-    pub(crate) async fn swap(&mut self, limit: i32, act: Option<&Act>) -> Result<Option<i64>> {
+    pub(crate) async fn swap(&mut self, limit: i32, act: Option<&Act>) -> Result<Option<RankingId>> {
         let mut transaction = self.connection.begin().await?;
         // The lock that swap_ranking takes stops all writers of the board.
         transaction.execute("SET LOCAL idle_in_transaction_session_timeout = '10s'").await?;
-        let before = sqlx::query_scalar!("SELECT centile_store.swap_ranking($1, $2)", self.ranking_id, limit)
+        let before = sqlx::query_scalar!("SELECT centile_store.swap_ranking($1, $2)", self.ranking_id.0, limit)
             .fetch_one(&mut *transaction)
             .await?;
         let Some(before) = before else { return Ok(None) };
@@ -260,7 +261,7 @@ impl Rebuilder {
                      'ranking', p.ranking_id, 'players', (SELECT centile_store.player_count(g.id) FROM centile_store.rankings g WHERE g.id = p.ranking_id AND g.has_bucket_rows), 'reason', $4::text)),
                  centile_store.period_name(p.kind, p.label, p.segment))
              FROM centile_store.periods p WHERE p.ranking_id = $1",
-                self.ranking_id,
+                self.ranking_id.0,
                 before,
                 act.by.as_str(),
                 act.reason()
@@ -270,7 +271,7 @@ impl Rebuilder {
         }
         written(transaction.commit().await)?;
         sqlx::query!("SELECT centile_store.forget_fillings($1)", self.board_id).execute(&mut self.connection).await?;
-        Ok(Some(before))
+        Ok(Some(RankingId(before)))
     }
 
     /// Closes the connection, which releases the lock.

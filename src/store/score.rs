@@ -6,7 +6,7 @@ use sqlx::PgExecutor;
 use crate::{
     Result,
     model::{
-        act::Act, metadata::Metadata, name::Named as _, period::Period, rank::RankChange, score::HistoryRow,
+        act::Act, id::Batch, metadata::Metadata, name::Named as _, period::Period, rank::RankChange, score::HistoryRow,
         segment::Segment,
     },
     rules::EventStanding,
@@ -99,14 +99,15 @@ impl Reader {
     }
 
     /// Returns the last batch of each lane of a board.
-    pub(crate) async fn batches(&self, board_id: i32) -> Result<Vec<i64>> {
+    pub(crate) async fn batches(&self, board_id: i32) -> Result<Vec<Batch>> {
         let batches = sqlx::query_scalar!(
             r#"SELECT centile_store.lane_batches(id, lanes) AS "batches!" FROM centile_store.boards WHERE id = $1"#,
             board_id
         )
         .fetch_optional(&self.readers)
         .await?;
-        Ok(batches.unwrap_or_default())
+        // A board that does not exist has no lanes.
+        Ok(batches.map(Batch::from_numbers).unwrap_or_default())
     }
 
     /// Returns a player's ledger on a board below `place`, newest first; `None` when the user does

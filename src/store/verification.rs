@@ -6,7 +6,10 @@ use sqlx::{PgConnection, types::Json};
 
 use crate::{
     Result,
-    model::verification::{CountDifference, Difference},
+    model::{
+        id::RankingId,
+        verification::{CountDifference, Difference},
+    },
     store::{Administrator, error::written, rank::CountsVersion},
 };
 
@@ -19,7 +22,7 @@ pub(crate) struct VerifiablePeriod {
     /// The period's name as a selector.
     pub(crate) period: String,
     /// The current ranking; `None` for a closed period.
-    pub(crate) ranking_id: Option<i64>,
+    pub(crate) ranking_id: Option<RankingId>,
 }
 
 /// A period as compared in one snapshot.
@@ -28,9 +31,9 @@ pub(crate) struct PeriodComparison {
     /// Players, according to the derived data.
     pub(crate) players: u64,
     /// Id of the ranking in this snapshot; `None` for a closed period.
-    pub(crate) ranking_id: Option<i64>,
+    pub(crate) ranking_id: Option<RankingId>,
     /// The ranking in this snapshot, with the players of each bucket and their version.
-    pub(crate) ranking: Option<(i64, CountsVersion, Vec<i64>)>,
+    pub(crate) ranking: Option<(RankingId, CountsVersion, Vec<i64>)>,
     /// When damage of the ranking was found, if it was known in this snapshot.
     pub(crate) damaged_at: Option<DateTime<Utc>>,
     pub(crate) revision: i32,
@@ -64,8 +67,7 @@ impl Administrator {
         board_id: Option<i32>,
         period_id: Option<i64>,
     ) -> Result<Vec<VerifiablePeriod>> {
-        let query = sqlx::query_as!(
-            VerifiablePeriod,
+        let query = sqlx::query!(
             r#"SELECT p.id AS period_id, p.board_id, b.slug AS board, p.ranking_id,
                       centile_store.period_name(p.kind, p.label, p.segment) AS "period!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
@@ -74,7 +76,14 @@ impl Administrator {
                ORDER BY b.slug, p.starts_at, p.kind, p.segment"#,
             board_id,
             period_id
-        );
+        )
+        .map(|row| VerifiablePeriod {
+            period_id: row.period_id,
+            board_id: row.board_id,
+            board: row.board,
+            period: row.period,
+            ranking_id: row.ranking_id.map(RankingId),
+        });
         Ok(query.fetch_all(&self.writers).await?)
     }
 
@@ -83,14 +92,14 @@ impl Administrator {
     /// Skips a bucket that counts more than `most` players.
     pub(crate) async fn count_difference(
         &self,
-        ranking_id: i64,
+        ranking_id: RankingId,
         bucket: i16,
         most: i64,
     ) -> Result<Option<CountDifference>> {
         let query = sqlx::query_as!(
             CountDifference,
             r#"SELECT $2 AS "bucket!", expected AS "expected!", found AS "found!" FROM centile_store.count_differences($1, $2, $3)"#,
-            ranking_id,
+            ranking_id.0,
             bucket,
             most
         );
@@ -114,14 +123,14 @@ impl Verifier {
     /// `damaged_at` is the damage that was known in the snapshot of the comparison.
     pub(crate) async fn end(
         &mut self,
-        ranking_id: i64,
+        ranking_id: RankingId,
         agrees: bool,
         damaged_at: Option<DateTime<Utc>>,
         point: &SettledPoint,
     ) -> Result<()> {
         let query = sqlx::query!(
             "SELECT centile_store.end_verification($1, $2, $3, $4, $5, $6)",
-            ranking_id,
+            ranking_id.0,
             agrees,
             damaged_at,
             point.ledger_end,
@@ -181,15 +190,16 @@ impl Verifier {
         Ok(row.map(|row| {
             // If counts are missing, the sums are unknown. The differences report the missing counts.
             let counts = row.counts.and_then(|counts| counts.into_iter().collect::<Option<Vec<i64>>>());
-            let ranking = row.ranking_id.zip(row.layout.zip(row.revisions)).zip(counts).map(
+            let ranking_id = row.ranking_id.map(RankingId);
+            let ranking = ranking_id.zip(row.layout.zip(row.revisions)).zip(counts).map(
                 |((ranking_id, (layout, revisions)), counts)| {
                     (ranking_id, CountsVersion { epoch: row.epoch, layout, revisions }, counts)
                 },
             );
-            let players = if row.ranking_id.is_some() { row.live } else { row.archived };
+            let players = if ranking_id.is_some() { row.live } else { row.archived };
             PeriodComparison {
                 players: players.unsigned_abs(),
-                ranking_id: row.ranking_id,
+                ranking_id,
                 ranking,
                 damaged_at: row.damaged_at,
                 revision: row.archive_revision,
@@ -200,19 +210,23 @@ impl Verifier {
     }
 
     /// Returns the players of a ranking, according to its counts.
-    pub(crate) async fn players(&mut self, ranking_id: i64) -> Result<u64> {
-        let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking_id)
+    pub(crate) async fn players(&mut self, ranking_id: RankingId) -> Result<u64> {
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking_id.0)
             .fetch_one(&mut self.0)
             .await?;
         Ok(players.unsigned_abs())
     }
 
     /// Compares as [`Administrator::count_difference`] does, for a bucket of any size.
-    pub(crate) async fn count_difference(&mut self, ranking_id: i64, bucket: i16) -> Result<Option<CountDifference>> {
+    pub(crate) async fn count_difference(
+        &mut self,
+        ranking_id: RankingId,
+        bucket: i16,
+    ) -> Result<Option<CountDifference>> {
         let query = sqlx::query_as!(
             CountDifference,
             r#"SELECT $2 AS "bucket!", expected AS "expected!", found AS "found!" FROM centile_store.count_differences($1, $2)"#,
-            ranking_id,
+            ranking_id.0,
             bucket
         );
         Ok(query.fetch_optional(&mut self.0).await?)

@@ -105,7 +105,7 @@ fn tag(source: &RankSource<'_>, state: &RankingState) -> String {
         return format!("{name}.{kind}.{etag}");
     }
     let ranking_id = match source.resolved.source {
-        Some(PeriodSource::Live(ranking)) => ranking.ranking_id,
+        Some(PeriodSource::Live(ranking)) => ranking.ranking_id.0,
         _ => 0,
     };
     let rules = [board.order.name(), board.ties.name()].join(".");

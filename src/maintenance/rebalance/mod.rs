@@ -18,6 +18,7 @@ use std::{
 use crate::{
     Result,
     maintenance::rebalance::balance::{RebalanceStep, next_step},
+    model::id::{Batch, RankingId},
     scoring::{accepted::AcceptedScores, applier},
     store::{BucketWriter, layout::RebalanceCandidate},
     telemetry,
@@ -60,13 +61,13 @@ const MAX_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Rebalancer {
     pub(crate) accepted: Arc<AcceptedScores>,
     /// Progress of each ranking at the timer's last run.
-    left: Mutex<HashMap<i64, RebalanceProgress>>,
+    left: Mutex<HashMap<RankingId, RebalanceProgress>>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct RebalanceProgress {
     /// Applied batches of its board.
-    batches: Vec<i64>,
+    batches: Vec<Batch>,
     /// Whether no step is left.
     is_at_rest: bool,
     /// Rows that may still be moved.
@@ -125,7 +126,7 @@ pub(crate) async fn rebalance_due(
         let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
         Some((ranking.ranking_id, rebalancer.due(ranking, accepted, is_early)?))
     };
-    let mut due: HashMap<i64, RebalanceProgress> = rankings.iter().filter_map(due).collect();
+    let mut due: HashMap<RankingId, RebalanceProgress> = rankings.iter().filter_map(due).collect();
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.budget)).collect();
     let moved = rebalance_round_robin(bucket_writer, &mut busy).await;
     for (ranking_id, left) in &mut due {
@@ -143,7 +144,7 @@ pub(crate) async fn rebalance_due(
 /// others.
 ///
 /// Leaves in `busy` the rankings that need more steps, with their remaining budget.
-async fn rebalance_round_robin(bucket_writer: &BucketWriter, busy: &mut BTreeMap<i64, u64>) -> Moves {
+async fn rebalance_round_robin(bucket_writer: &BucketWriter, busy: &mut BTreeMap<RankingId, u64>) -> Moves {
     let (mut all, mut waiting) = (Moves::default(), BTreeMap::new());
     while !busy.is_empty() {
         for (ranking_id, budget) in std::mem::take(busy) {
@@ -158,7 +159,7 @@ async fn rebalance_round_robin(bucket_writer: &BucketWriter, busy: &mut BTreeMap
                     }
                 }
                 Err(error) => {
-                    tracing::error!(ranking_id, %error, "a layout could not be rebalanced");
+                    tracing::error!(ranking_id = ranking_id.0, %error, "a layout could not be rebalanced");
                     // A ranking with damaged data is not retried; one that was unavailable is.
                     if error.is_temporary() {
                         waiting.insert(ranking_id, budget);
@@ -179,7 +180,7 @@ pub(crate) async fn rebalance_board(bucket_writer: &BucketWriter, board_id: i32)
     Ok(all)
 }
 
-pub(crate) async fn rebalance(bucket_writer: &BucketWriter, ranking_id: i64) -> Result<Moves> {
+pub(crate) async fn rebalance(bucket_writer: &BucketWriter, ranking_id: RankingId) -> Result<Moves> {
     let mut moved = Moves::default();
     loop {
         let (some, is_at_rest) = take_steps(bucket_writer, ranking_id, u64::MAX).await?;
@@ -191,7 +192,7 @@ pub(crate) async fn rebalance(bucket_writer: &BucketWriter, ranking_id: i64) -> 
 }
 
 /// Takes some steps within the budget; also returns whether the ranking is at rest.
-async fn take_steps(bucket_writer: &BucketWriter, ranking_id: i64, budget: u64) -> Result<(Moves, bool)> {
+async fn take_steps(bucket_writer: &BucketWriter, ranking_id: RankingId, budget: u64) -> Result<(Moves, bool)> {
     let mut moved = Moves::default();
     if bucket_writer.reader.servers.is_cluster() {
         // Moving rows would need a transaction over several servers.

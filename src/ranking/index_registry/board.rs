@@ -14,7 +14,10 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Result,
-    model::rank::AnsweredBy,
+    model::{
+        id::{Batch, RankingId},
+        rank::AnsweredBy,
+    },
     ranking::{
         batcher::Batcher,
         rank_index::{RankIndex, key::RankKey},
@@ -34,7 +37,7 @@ const RETRY_DELAY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct BoardIndexes {
     pub(super) board: i32,
-    pub(super) rankings: RwLock<HashMap<i64, IndexSlot>>,
+    pub(super) rankings: RwLock<HashMap<RankingId, IndexSlot>>,
     pub(super) rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
     /// Applies batches before reads by SQL.
     pub(super) applies: Arc<Batcher<(), Result<()>>>,
@@ -50,8 +53,8 @@ pub(super) struct LastRound {
     /// One per server, in the connection's order.
     pub(super) snapshots: Vec<String>,
     /// Ids of the rankings that it read.
-    pub(super) asked: Vec<i64>,
-    pub(super) batches: Vec<i64>,
+    pub(super) asked: Vec<RankingId>,
+    pub(super) batches: Vec<Batch>,
     pub(super) epoch: String,
     pub(super) rankings: Arc<[CurrentRanking]>,
 }
@@ -118,15 +121,20 @@ impl BoardIndexes {
         }
     }
 
-    pub(super) fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, IndexSlot>> {
+    pub(super) fn rankings(&self) -> RwLockReadGuard<'_, HashMap<RankingId, IndexSlot>> {
         self.rankings.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<i64, IndexSlot>> {
+    pub(super) fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<RankingId, IndexSlot>> {
         self.rankings.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<LoadedIndex, u64>>, name: Arc<str>) {
+    pub(super) fn put(
+        &self,
+        ranking_id: RankingId,
+        loaded: Result<std::result::Result<LoadedIndex, u64>>,
+        name: Arc<str>,
+    ) {
         let until = Instant::now() + RETRY_DELAY;
         let slot = match loaded {
             Ok(Ok(loaded)) => {
@@ -147,7 +155,7 @@ impl BoardIndexes {
 
     /// Takes the last round, if it read the same rankings and all their indexes have reached its
     /// state.
-    pub(super) fn take_last(&self, asked: &[i64], known: &Version) -> Option<LastRound> {
+    pub(super) fn take_last(&self, asked: &[RankingId], known: &Version) -> Option<LastRound> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let is_reached = last.asked == asked && last.epoch == known.epoch && covers(&known.batches, &last.batches);
         is_reached.then_some(last)
@@ -173,7 +181,7 @@ impl BoardIndexes {
     /// `asked`: the rankings that it read. `known`: the version that all their indexes had reached.
     pub(super) fn apply(
         &self,
-        asked: &[i64],
+        asked: &[RankingId],
         known: &Version,
         epoch: &str,
         state: BoardState,
@@ -181,14 +189,15 @@ impl BoardIndexes {
         let BoardState { batches, rankings: current, changes, .. } = state;
         // The last change of each entry, found before the lock is taken.
         let changes = changes.map(|changes| {
-            let mut by_ranking: HashMap<i64, HashMap<i64, EntryChange>> = HashMap::new();
+            let mut by_ranking: HashMap<RankingId, HashMap<i64, EntryChange>> = HashMap::new();
             for change in changes {
                 by_ranking.entry(change.ranking_id).or_default().insert(change.user_id, change);
             }
             by_ranking
         });
         let mut rankings = self.rankings_mut();
-        let drop_if = |rankings: &mut HashMap<i64, IndexSlot>, is_wrong: &dyn Fn(i64, &LoadedIndex) -> bool| {
+        let drop_if = |rankings: &mut HashMap<RankingId, IndexSlot>,
+                       is_wrong: &dyn Fn(RankingId, &LoadedIndex) -> bool| {
             rankings.retain(|id, slot| !matches!(slot, IndexSlot::Ready(loaded) if is_wrong(*id, loaded)));
         };
         // An index of another epoch does not belong to this state of the database.
@@ -226,7 +235,7 @@ impl BoardIndexes {
 }
 
 /// Returns whether `batches` is at least `others` in every lane.
-pub(super) fn covers(batches: &[i64], others: &[i64]) -> bool {
+pub(super) fn covers(batches: &[Batch], others: &[Batch]) -> bool {
     batches.len() == others.len() && batches.iter().zip(others).all(|(batch, other)| batch >= other)
 }
 
@@ -248,7 +257,7 @@ impl LoadedIndex {
     /// Applies a round's changes unless the index has them.
     ///
     /// Returns `false` if a user's internal id is too large for an index.
-    pub(super) fn apply<'a>(&mut self, batches: &[i64], changes: impl IntoIterator<Item = &'a EntryChange>) -> bool {
+    pub(super) fn apply<'a>(&mut self, batches: &[Batch], changes: impl IntoIterator<Item = &'a EntryChange>) -> bool {
         // A round is at least as new as an earlier one in every lane.
         if covers(&self.version.batches, batches) {
             return true;

@@ -5,9 +5,12 @@ use std::{
     time::Duration,
 };
 
-use crate::ranking::index_registry::{
-    IndexRegistry,
-    board::{BoardIndexes, IndexSlot, LoadedIndex},
+use crate::{
+    model::id::RankingId,
+    ranking::index_registry::{
+        IndexRegistry,
+        board::{BoardIndexes, IndexSlot, LoadedIndex},
+    },
 };
 
 /// An index read within this time is not dropped to load another. If all indexes together exceed
@@ -76,8 +79,8 @@ impl IndexRegistry {
     }
 
     /// Returns the index with the oldest last read, unless all were read within `min_idle`.
-    fn least_recently_read(&self, min_idle: Duration) -> Option<(u64, Arc<BoardIndexes>, i64)> {
-        let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
+    fn least_recently_read(&self, min_idle: Duration) -> Option<(u64, Arc<BoardIndexes>, RankingId)> {
+        let mut found: Option<(Duration, u64, Arc<BoardIndexes>, RankingId)> = None;
         for board in self.boards().values() {
             for (id, slot) in board.rankings().iter() {
                 let IndexSlot::Ready(loaded) = slot else { continue };

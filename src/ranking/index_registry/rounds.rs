@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Code, Error, Result,
+    model::id::RankingId,
     ranking::{
         batcher::{PendingAnswer, Work},
         index_registry::{
@@ -98,7 +99,7 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
 fn apply(
     indexes: &IndexRegistry,
     board: &BoardIndexes,
-    asked: &[i64],
+    asked: &[RankingId],
     known: &Version,
     (epoch, asked_revision): (&str, i64),
     mut state: BoardState,
@@ -174,7 +175,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
 
 /// Parameters of a round, for one board.
 struct RoundParameters {
-    asked: Vec<i64>,
+    asked: Vec<RankingId>,
     /// The version that all these indexes have reached, lane by lane.
     version: Version,
 }
@@ -208,7 +209,10 @@ mod tests {
     use tokio_util::task::TaskTracker;
 
     use super::*;
-    use crate::ranking::{batcher::Batcher, index_registry::board::LoadedIndex, rank_index::RankIndex};
+    use crate::{
+        model::id::Batch,
+        ranking::{batcher::Batcher, index_registry::board::LoadedIndex, rank_index::RankIndex},
+    };
 
     #[tokio::test]
     async fn a_round_begins_with_the_lowest_batch_of_each_lane() {
@@ -218,10 +222,10 @@ mod tests {
             Batcher::new(1, Handle::current(), TaskTracker::new()),
         );
         for (ranking_id, batches) in [(1, vec![10, 20, 7]), (2, vec![11, 19, 7])] {
-            let version = Version { epoch: "e".to_owned(), batches };
+            let version = Version { epoch: "e".to_owned(), batches: Batch::from_numbers(batches) };
             let loaded = LoadedIndex::new("board all_time".into(), version, RankIndex::builder(0).finish(), 0);
-            board.put(ranking_id, Ok(Ok(loaded)), "board all_time".into());
+            board.put(RankingId(ranking_id), Ok(Ok(loaded)), "board all_time".into());
         }
-        assert_eq!(RoundParameters::from_board(&board).version.batches, [10, 19, 7]);
+        assert_eq!(RoundParameters::from_board(&board).version.batches, [10, 19, 7].map(Batch));
     }
 }

@@ -124,7 +124,7 @@ impl Columns {
         // Changed entries, before and after the batch.
         for change in &decisions.changes {
             let entries = &mut columns.entries;
-            entries.ranking_ids.push(change.ranking_id);
+            entries.ranking_ids.push(change.ranking_id.0);
             entries.user_ids.push(internal_id(&facts.players[change.player])?);
             entries.was_rank_keys.push(change.was.map(|entry| entry.rank_key));
             entries.was_tie_keys.push(change.was.map(|entry| entry.tie_key));

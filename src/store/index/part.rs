@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Code, Error, Result,
-    model::user::lane_hash,
+    model::{id::Batch, user::lane_hash},
     store::index::{BoardState, CurrentRanking, EntryChange, Round, StoredProfile},
 };
 
@@ -45,7 +45,8 @@ impl Part {
         }
         let state = state.map(|state| {
             let PartState { batches, revision, rankings, changes, profiles } = state;
-            let batches = batches.into_iter().collect::<Option<_>>().ok_or_else(lane_moves)?;
+            let batches =
+                batches.into_iter().map(|batch| batch.map(Batch)).collect::<Option<_>>().ok_or_else(lane_moves)?;
             Ok::<_, Error>(BoardState { batches, revision, rankings, changes, profiles })
         });
         Ok(Round { epoch, read_at, snapshots, state: state.transpose()? })
@@ -113,7 +114,7 @@ mod tests {
     fn a_lane_that_no_server_has_is_being_moved() -> Result<()> {
         let join = |one, other| Part::join(vec![part(None, Some(one)), part(None, Some(other))]);
         let round = join(vec![Some(4), None], vec![None, Some(7)])?;
-        assert_eq!(round.state.map(|state| state.batches), Some(vec![4, 7]));
+        assert_eq!(round.state.map(|state| state.batches), Some(Batch::from_numbers(vec![4, 7])));
         let moving = join(vec![Some(4), None], vec![None, None]);
         assert!(matches!(moving, Err(Error::Retry { code: Code::ConcurrentChange, .. })), "{moving:?}");
         Ok(())
