@@ -202,6 +202,29 @@ $$;
 
 COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Removes a player from a board''s open rankings, or brings the player back; returns whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
+CREATE FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) RETURNS TABLE(table_name text, user_id text, user_name text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint, user_key bigint, lane smallint)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    v_ranking record;
+BEGIN
+    SELECT g.id, g.buckets[p_place] AS bucket, b.score_order INTO v_ranking
+    FROM centile_store.source_named(p_board, p_period) s
+    JOIN centile_store.rankings g ON g.id = s.ranking_id AND g.has_bucket_rows
+    JOIN centile_store.boards b ON b.id = g.board_id;
+    IF v_ranking.bucket IS NOT NULL THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT $1, u.external_id, u.name, centile.rank_key(r.rank_key, $2), centile.tie_key_time(r.tie_key), r.rank_key, r.tie_key, r.user_key, r.lane
+             FROM centile_store.%I r LEFT JOIN centile_store.users u ON u.id = -r.user_key
+             WHERE r.ranking_id = $3 ORDER BY r.rank_key DESC, r.tie_key DESC, r.user_key DESC', centile_store.bucket_table(v_ranking.bucket))
+        USING 'centile_store.' || centile_store.bucket_table(v_ranking.bucket), v_ranking.score_order, v_ranking.id;
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) IS 'Rows of one bucket of an open ranking at the applied batches, best first: the players with their keys. p_place is the bucket''s place in centile.bucket_occupancy, from 1, the worst scores, to 100. Example: SELECT user_id, user_name, score, rank_key, user_key FROM centile.bucket_rows(''main'', ''all_time'', 3);';
+
 CREATE FUNCTION centile.calendar_kind(p_kind text) RETURNS TABLE(label_form text, step interval)
     LANGUAGE sql IMMUTABLE STRICT ROWS 1 PARALLEL SAFE
     AS $$
@@ -673,7 +696,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Without p_period, of the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which centile_reader may run. Without p_period, of the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -5836,47 +5859,55 @@ CREATE FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_of     text := format('FROM centile_store.applied_key(%s, %s) l', p_ranking_id, p_user_id);
+    v_source record;
+    v_from   text;
     v_own    centile_store.rank_key;
     v_key    centile_store.rank_key;
     v_bucket record;
-    v_numbers text;
+    v_better text := format('SELECT coalesce(sum(o.players), 0) FROM centile.bucket_occupancy o WHERE o.ranking_id = %s AND o.place > ', p_ranking_id);
+    v_above  text := '(b.rank_key, b.tie_key, b.user_key) > (%s, %s, %s)';
 BEGIN
-    RETURN QUERY
-    SELECT 'period', format('SELECT centile_store.period_name(p.kind, p.label, p.segment) FROM centile_store.periods p WHERE p.id = %s',
-        coalesce(p_archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = p_ranking_id)));
+    SELECT p.id, p.kind, p.segment, p.archive_name, b.slug, b.score_order, b.ties INTO v_source
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.id = coalesce(p_archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = p_ranking_id));
+    RETURN QUERY SELECT 'period', format('SELECT p.kind%s%s FROM centile.periods p WHERE p.period_id = %s',
+        CASE v_source.kind WHEN 'all_time' THEN '' ELSE ' || '':'' || p.label' END, CASE v_source.segment WHEN '' THEN '' ELSE ' || ''@'' || p.segment' END, v_source.id);
     IF p_archived_period_id IS NOT NULL THEN
-        v_of := format('FROM centile_archive.%I a WHERE a.user_id = %s',
-            (SELECT a.archive_name FROM centile_store.archive_of(p_archived_period_id) a), p_user_id);
+        v_from := format('FROM centile_archive.%I a WHERE a.user_id = %s', v_source.archive_name, p_user_id);
         RETURN QUERY VALUES
-            ('archive of the closed period',
-                format('SELECT p.archive_name FROM centile_store.periods p WHERE p.id = %s', p_archived_period_id)),
-            ('version',
-                format('SELECT format(''%%s.a%%s.%%s'', centile.epoch(), p.id, p.archive_revision) FROM centile_store.periods p WHERE p.id = %s',
-                    p_archived_period_id)),
-            ('score', 'SELECT a.score ' || v_of), ('rank', 'SELECT a.rank ' || v_of), ('position', 'SELECT a."position" ' || v_of);
+            ('archive of the closed period', format('SELECT p.archive FROM centile.periods p WHERE p.period_id = %s', v_source.id)),
+            ('version', format('SELECT s.version FROM centile.period_status s WHERE s.period_id = %s', v_source.id)),
+            ('score', 'SELECT a.score ' || v_from), ('rank', 'SELECT a.rank ' || v_from), ('position', 'SELECT a."position" ' || v_from);
         RETURN;
     END IF;
     SELECT l.rank_key, l.tie_key, -p_user_id INTO v_own FROM centile_store.applied_key(p_ranking_id, p_user_id) l;
-    -- Where equal scores share a rank, the greatest key of the score stands for all of them.
-    v_key := (SELECT CASE b.ties WHEN 'shared' THEN centile_store.highest_key(v_own.rank_key) ELSE v_own END
-              FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id);
-    v_numbers := format('%s, %s, %s', v_key.rank_key, v_key.tie_key, v_key.user_key);
-    SELECT b.place, b.bucket INTO v_bucket FROM centile_store.bucket_of(p_ranking_id, v_key.rank_key, v_key.tie_key, v_key.user_key) b;
+    SELECT * INTO v_bucket FROM centile_store.bucket_of(p_ranking_id, v_own.rank_key, v_own.tie_key, v_own.user_key);
+    v_from := 'FROM centile_store.%I b WHERE b.ranking_id = ' || p_ranking_id || ' AND ';
     RETURN QUERY VALUES
-        ('ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.ranking_id = %s', p_ranking_id)),
+        ('ranking', format('SELECT p.ranking_id FROM centile.periods p WHERE p.ranking_id = %s', p_ranking_id)),
         ('version', format('SELECT centile.version_of(%s)', p_ranking_id)),
-        ('score', format('SELECT centile.rank_key(l.rank_key, b.score_order) FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id CROSS JOIN LATERAL centile_store.applied_key(g.id, %s) l WHERE g.id = %s', p_user_id, p_ranking_id)),
-        ('rank key, tie key, user key', 'SELECT concat_ws('', '', l.rank_key, l.tie_key, ' || -p_user_id || ') ' || v_of),
-        ('ties', format('SELECT b.ties FROM centile_store.boards b JOIN centile_store.rankings g ON g.board_id = b.id WHERE g.id = %s', p_ranking_id)),
-        ('bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
-        ('place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
-        ('players in better buckets',
-            format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', p_ranking_id, v_bucket.place + 1)),
-        ('rows above in the bucket',
-            format('SELECT (centile_store.count_in_bucket(%s::smallint, %s, %s, false, false))[2]', v_bucket.bucket, p_ranking_id, v_numbers)),
-        ('rank', format('SELECT 1 + centile_store.count_above(%s, %s)', p_ranking_id, v_key)),
-        ('position', format('SELECT 1 + centile_store.count_above(%s, %s)', p_ranking_id, v_own));
+        ('rank key, tie key, user key', format('SELECT concat_ws('', '', b.rank_key, b.tie_key, b.user_key) ' || v_from || '%s',
+            centile_store.bucket_table(v_bucket.bucket), CASE v_bucket.bucket WHEN 100 THEN 'b.user_id = ' || p_user_id ELSE 'b.user_key = ' || -p_user_id END)),
+        ('score', format('SELECT centile.rank_key(%s, %L)', v_own.rank_key, v_source.score_order)),
+        ('ties', format('SELECT b.ties FROM centile.boards b WHERE b.slug = %L', v_source.slug));
+    -- Where equal scores share a rank, the greatest key of the score stands for all of them.
+    v_key := CASE v_source.ties WHEN 'shared' THEN centile_store.highest_key(v_own.rank_key) ELSE v_own END;
+    v_above := 'SELECT count(*) ' || v_from || v_above;
+    FOR v_bucket IN
+        SELECT k.what, k.key, b.bucket, b.place,
+               v_better || b.place AS better, format(v_above, centile_store.bucket_table(b.bucket), (k.key).rank_key, (k.key).tie_key, (k.key).user_key) AS above
+        FROM (VALUES (1, 'rank', v_key), (2, 'position', v_own)) AS k (n, what, key)
+        CROSS JOIN LATERAL centile_store.bucket_of(p_ranking_id, (k.key).rank_key, (k.key).tie_key, (k.key).user_key) b
+        ORDER BY k.n
+    LOOP
+        IF v_bucket.what = 'rank' THEN
+            v_from := format('FROM centile.bucket_occupancy o WHERE o.ranking_id = %s AND (o.low_rank_key, o.low_tie_key, o.low_user_key) <= (%s, %s, %s) ORDER BY o.place DESC LIMIT 1',
+                p_ranking_id, v_key.rank_key, v_key.tie_key, v_key.user_key);
+            RETURN QUERY SELECT s.* FROM (VALUES ('bucket', 'SELECT o.bucket ' || v_from), ('place of the bucket', 'SELECT o.place ' || v_from)) AS s WHERE v_bucket.bucket <> 100;
+            RETURN QUERY VALUES ('players in better buckets', v_bucket.better), ('rows above in the bucket', v_bucket.above);
+        END IF;
+        RETURN QUERY SELECT v_bucket.what, format('SELECT 1 + (%s) + (%s)', v_bucket.better, v_bucket.above);
+    END LOOP;
 END
 $$;
 
@@ -7634,17 +7665,22 @@ CREATE VIEW centile.bucket_occupancy AS
             ELSE NULL::bigint
         END AS to_score,
     u.players,
-    round(((u.players)::numeric / NULLIF(sum(u.players) OVER (PARTITION BY g.id), (0)::numeric)), 4) AS share,
-    ('centile_store.'::text || (t.relname)::text) AS table_name,
-    pg_total_relation_size((t.oid)::regclass) AS size,
+    round(((u.players)::numeric / NULLIF(sum(u.players) OVER (PARTITION BY p.ranking_id), (0)::numeric)), 4) AS share,
+    t.name AS table_name,
+    pg_total_relation_size((t.name)::regclass) AS size,
     p.ranking_id,
-    p.segment
+    p.segment,
+    u.rank_key AS low_rank_key,
+    u.tie_key AS low_tie_key,
+    u.user_key AS low_user_key
    FROM ((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.rankings g ON (((g.id = p.ranking_id) AND g.has_bucket_rows)))
      CROSS JOIN LATERAL ( SELECT u_1.place,
             u_1.bucket,
             u_1.rank_key,
+            u_1.tie_key,
+            u_1.user_key,
             COALESCE(c.players, (0)::bigint) AS players,
             lead(u_1.rank_key) OVER upwards AS next_rank_key,
             (ROW(u_1.rank_key, u_1.tie_key, u_1.user_key) < ROW(COALESCE(lead(u_1.rank_key) OVER upwards, '9223372036854775807'::bigint), COALESCE(lead(u_1.tie_key) OVER upwards, '9223372036854775807'::bigint), COALESCE(lead(u_1.user_key) OVER upwards, '9223372036854775807'::bigint))) AS has_range
@@ -7656,9 +7692,9 @@ CREATE VIEW centile.bucket_occupancy AS
                   WHERE (l.ranking_id = g.id)
                   GROUP BY x.n) c ON ((c.bucket = u_1.bucket)))
           WINDOW upwards AS (ORDER BY u_1.place)) u)
-     JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((u.bucket)::double precision, 'FM00'::text))))));
+     CROSS JOIN LATERAL ( SELECT ('centile_store.leaderboard_bucket_'::text || (to_char((u.bucket)::double precision, 'FM00'::text) COLLATE "C")) AS name) t);
 
-COMMENT ON VIEW centile.bucket_occupancy IS 'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' AND players > 0 ORDER BY place DESC;';
+COMMENT ON VIEW centile.bucket_occupancy IS 'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking that has bucket rows. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' AND players > 0 ORDER BY place DESC;';
 
 CREATE TABLE centile_store.combination_sources (
     board_id integer NOT NULL,
@@ -8334,6 +8370,25 @@ CREATE VIEW centile.standings AS
 
 COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' ORDER BY position LIMIT 3;';
 
+CREATE VIEW centile.table_health AS
+ SELECT (format('%I.%I'::text, s.schemaname, s.relname) COLLATE "C") AS table_name,
+    s.n_live_tup AS live_rows,
+    s.n_dead_tup AS dead_rows,
+    round(((s.n_tup_hot_upd)::numeric / (NULLIF(s.n_tup_upd, 0))::numeric), 2) AS hot_ratio,
+    GREATEST(age(c.relfrozenxid), age(t.relfrozenxid)) AS xid_age,
+    GREATEST(s.last_vacuum, s.last_autovacuum) AS last_vacuum,
+    GREATEST(s.last_analyze, s.last_autoanalyze) AS last_analyze,
+    l.oldest_snapshot_age,
+    pg_total_relation_size((c.oid)::regclass) AS size
+   FROM (((pg_stat_all_tables s
+     JOIN pg_class c ON ((c.oid = s.relid)))
+     LEFT JOIN pg_class t ON ((t.oid = c.reltoastrelid)))
+     CROSS JOIN ( SELECT d.oldest_snapshot_age
+           FROM centile.database_limits d) l)
+  WHERE (s.schemaname = ANY (ARRAY['centile_store'::name, 'centile_archive'::name, 'centile_lanes'::name]));
+
+COMMENT ON VIEW centile.table_health IS 'Every table and archive: rows, dead rows, the share of updates in place (HOT), the age of its oldest transaction id, its last vacuum and analyze, its size in bytes, and the age of the oldest snapshot, which keeps dead rows from vacuum: of all sessions for members of pg_read_all_stats, otherwise of one''s own. Example: SELECT table_name, dead_rows < 100000 AS is_vacuumed, xid_age < 200000000 AS is_frozen_in_time FROM centile.table_health WHERE table_name = ''centile_store.players'';';
+
 CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
     d.oldest_due_age,
@@ -8917,6 +8972,7 @@ GRANT USAGE ON SCHEMA centile_archive TO centile_reader;
 GRANT USAGE ON SCHEMA centile_archive TO centile_service;
 
 GRANT USAGE ON SCHEMA centile_store TO centile_service;
+GRANT USAGE ON SCHEMA centile_store TO centile_reader;
 
 REVOKE ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) TO centile_service;
@@ -8929,6 +8985,10 @@ GRANT ALL ON PROCEDURE centile.apply(IN p_board text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.calendar_kind(p_kind text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_reader;
@@ -9816,6 +9876,7 @@ GRANT SELECT ON TABLE centile.combinations TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
 
+GRANT SELECT ON TABLE centile_store.leaderboard TO centile_reader;
 GRANT SELECT ON TABLE centile_store.leaderboard TO centile_service;
 
 GRANT SELECT ON TABLE centile.current_ranking_month TO centile_reader;
@@ -9871,6 +9932,7 @@ GRANT SELECT ON TABLE centile.quarantine TO centile_reader;
 GRANT SELECT ON TABLE centile.quarantine TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
+GRANT SELECT ON TABLE centile_store.leaderboard_bucket TO centile_reader;
 
 GRANT SELECT ON TABLE centile.ranking_counts TO centile_reader;
 GRANT SELECT ON TABLE centile.ranking_counts TO centile_service;
@@ -9880,6 +9942,9 @@ GRANT SELECT ON TABLE centile.score_history TO centile_service;
 
 GRANT SELECT ON TABLE centile.standings TO centile_reader;
 GRANT SELECT ON TABLE centile.standings TO centile_service;
+
+GRANT SELECT ON TABLE centile.table_health TO centile_reader;
+GRANT SELECT ON TABLE centile.table_health TO centile_service;
 
 GRANT SELECT ON TABLE centile.upkeep TO centile_reader;
 GRANT SELECT ON TABLE centile.upkeep TO centile_service;
@@ -9907,6 +9972,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.erasures TO centile_ser
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.fillings TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
+GRANT SELECT ON TABLE centile_store.leaderboard_bucket_00 TO centile_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.named_players TO centile_service;
 

@@ -39,6 +39,7 @@ BEGIN
     FOR v_bucket IN 0..99 LOOP
         EXECUTE format('CREATE VIEW centile_store.leaderboard_bucket_%s AS SELECT * FROM centile_store.leaderboard_bucket WHERE bucket = %s',
             to_char(v_bucket, 'FM00'), v_bucket);
+        EXECUTE format('GRANT SELECT ON centile_store.leaderboard_bucket_%s TO centile_reader', to_char(v_bucket, 'FM00'));
     END LOOP;
 END
 $$;

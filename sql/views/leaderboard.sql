@@ -24,4 +24,4 @@ CROSS JOIN LATERAL (SELECT x.rank_keys[n.place] AS rank_key, x.tie_keys[n.place]
 
 COMMENT ON VIEW centile_store.leaderboard IS
 'Entries: the standing of each player in each ranking. Example: SELECT user_id, score FROM centile_store.leaderboard WHERE ranking_id = 1 ORDER BY rank_key DESC LIMIT 3;';
-GRANT SELECT ON centile_store.leaderboard TO centile_service;
+GRANT SELECT ON centile_store.leaderboard TO centile_reader, centile_service;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rand::{SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_as, query_scalar, raw_sql};
 
 use crate::support::{TestDb, layout, run, spawn_serve};
 
@@ -12,6 +12,18 @@ use crate::support::{TestDb, layout, run, spawn_serve};
 type Step = (String, Option<String>, Option<String>);
 
 const STEPS: &str = "SELECT what, value, statement FROM centile.explain_rank($1, $2, $3) ORDER BY step";
+
+/// Runs the statement of each step, as `centile_reader`: it returns the value of the step.
+async fn statements_return_the_values(db: &TestDb, steps: &[Step]) {
+    let mut reader = PgConnection::connect(db.url()).await.unwrap();
+    raw_sql("SET ROLE centile_reader").execute(&mut reader).await.unwrap();
+    for (what, value, statement) in steps {
+        let Some(statement) = statement else { continue };
+        let again = format!("SELECT ({statement})::text");
+        let found: Option<String> = query_scalar(AssertSqlSafe(again)).fetch_one(&mut reader).await.expect(statement);
+        assert_eq!(&found, value, "{what}: {statement}");
+    }
+}
 
 #[tokio::test]
 async fn the_steps_add_up_to_the_rank_and_each_statement_returns_its_value() {
@@ -50,12 +62,7 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_returns_its_value() {
             for &period in periods {
                 let steps: Vec<Step> =
                     query_as(STEPS).bind(board).bind(player).bind(period).fetch_all(&pool).await.unwrap();
-                for (what, value, statement) in &steps {
-                    let Some(statement) = statement else { continue };
-                    let again = format!("SELECT ({statement})::text");
-                    let found: Option<String> = query_scalar(AssertSqlSafe(again)).fetch_one(&pool).await.unwrap();
-                    assert_eq!(&found, value, "{what}: {statement}");
-                }
+                statements_return_the_values(&db, &steps).await;
                 let value: BTreeMap<&str, &str> =
                     steps.iter().filter_map(|(what, value, _)| Some((what.as_str(), value.as_deref()?))).collect();
                 let number = |what: &str| -> i64 { value[what].parse().unwrap() };
@@ -83,7 +90,7 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_returns_its_value() {
     }
     assert!(buckets.len() > 3, "{buckets:?}");
     let printed = run(&db, &["explain", "p40", "--board", "shared", "--period", "week"]).well();
-    for words in ["STEP", "rows above in the bucket", "centile_store.count_in_bucket(", "all of these"] {
+    for words in ["STEP", "rows above in the bucket", "FROM centile_store.leaderboard_bucket_", "all of these"] {
         assert!(printed.contains(words), "{words} is not in {printed}");
     }
     run(&db, &["explain", "p40", "--board", "none"]).refused(1, &["no board \"none\""]);
@@ -118,13 +125,27 @@ async fn a_closed_period_is_explained_by_its_archive() {
     let value: BTreeMap<&str, &str> =
         steps.iter().filter_map(|(what, value, _)| Some((what.as_str(), value.as_deref()?))).collect();
     assert_eq!((value["period"], value["score"], value["rank"], value["position"]), ("week:2024-01-15", "5", "2", "3"));
-    assert_eq!(value["archive of the closed period"], "main_week_2024_01_15");
-    for (what, value, statement) in &steps {
-        let Some(statement) = statement else { continue };
-        let again = format!("SELECT ({statement})::text");
-        let found: Option<String> = query_scalar(AssertSqlSafe(again)).fetch_one(&pool).await.unwrap();
-        assert_eq!(&found, value, "{what}: {statement}");
-    }
+    assert_eq!(value["archive of the closed period"], "centile_archive.main_week_2024_01_15");
+    statements_return_the_values(&db, &steps).await;
     run(&db, &["explain", "dan", "--board", "main", "--period", "week:2024-01-15"])
         .refused(1, &["no score of user \"dan\""]);
+}
+
+/// Such a ranking has one place, which holds all players.
+#[tokio::test]
+async fn a_rank_without_bucket_rows_is_explained_by_the_entries() {
+    let db = TestDb::new().await;
+    run(&db, &["board", "create", "main", "--periods", "all_time,week", "--buckets", "all_time"]).well();
+    db.execute(
+        "SELECT centile.ensure_users('{ann,bob,cyd}');
+         SELECT testing.submit_score('main', u, p) FROM (VALUES ('ann', 5), ('bob', 9), ('cyd', 5)) AS x (u, p)",
+    )
+    .await;
+    let steps: Vec<Step> =
+        query_as(STEPS).bind("main").bind("cyd").bind("week").fetch_all(&db.pool().await).await.unwrap();
+    statements_return_the_values(&db, &steps).await;
+    let value: BTreeMap<&str, &str> =
+        steps.iter().filter_map(|(what, value, _)| Some((what.as_str(), value.as_deref()?))).collect();
+    assert_eq!((value["players in better buckets"], value["rows above in the bucket"]), ("0", "1"));
+    assert_eq!((value["rank"], value["position"], value.contains_key("bucket")), ("2", "3", false));
 }

@@ -56,7 +56,8 @@ const OTHER_CALLS: &str = "
         (SELECT string_agg('NULL::' || CASE a.type WHEN 'anyarray'::regtype THEN 'bigint[]' ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.place)
          FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)))
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname = 'centile_store'
+    -- With NULL, the planner replaces a call of an immutable and strict function.
+    WHERE n.nspname = 'centile_store' AND NOT (p.provolatile = 'i' AND p.proisstrict)
        OR n.nspname = 'centile' AND (p.provolatile = 'v' OR p.proname IN ('entries_from_ledger', 'verify'))";
 
 /// Every relation.
@@ -85,14 +86,18 @@ async fn a_reader_reads_the_contract_and_nothing_else() {
             }
         }
     }
-    for archive in tables.iter().filter(|name| name.starts_with("centile_archive.")) {
-        attempt(&mut reader, &format!("SELECT * FROM {archive}")).await.expect(archive);
+    let is_bucket_rows = |name: &str| name.starts_with("centile_store.leaderboard");
+    assert_eq!(tables.iter().filter(|name| is_bucket_rows(name)).count(), 102, "100 tables, their parent and the view");
+    for table in tables.iter().filter(|name| name.starts_with("centile_archive.") || is_bucket_rows(name)) {
+        attempt(&mut reader, &format!("SELECT * FROM {table}")).await.expect(table);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 
     let mut attempts = calls;
     for table in &tables {
         let tried: &[&str] = match table.split('.').next() {
+            Some("centile_store") if table == "centile_store.leaderboard" => &["LOCK TABLE", "DROP VIEW"],
+            Some("centile_store") if is_bucket_rows(table) => &["DELETE FROM", "LOCK TABLE", "TRUNCATE", "DROP TABLE"],
             Some("centile_store") => &["SELECT FROM", "DELETE FROM", "LOCK TABLE", "TRUNCATE", "DROP TABLE"],
             Some("centile_archive") => &["REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW"],
             _ => &["LOCK TABLE", "DROP VIEW"],

@@ -247,6 +247,9 @@ async fn a_closed_period_without_its_archive_does_not_agree() {
     .unwrap();
     let agrees = "SELECT agrees FROM centile.period_status";
     assert!(query_scalar::<_, bool>(agrees).fetch_one(&mut connection).await.unwrap());
+    // A closed period has no bucket rows.
+    let rows = "SELECT count(*) FROM centile.bucket_rows('main', 'week:2024-01-15', 1)";
+    assert_eq!(query_scalar::<_, i64>(rows).fetch_one(&mut connection).await.unwrap(), 0);
     raw_sql("DROP MATERIALIZED VIEW centile_archive.main_week_2024_01_15").execute(&mut connection).await.unwrap();
     assert!(!query_scalar::<_, bool>(agrees).fetch_one(&mut connection).await.unwrap());
 }
@@ -283,10 +286,24 @@ async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &s
     assert!(places.into_iter().eq(1..=100), "{order}");
     let occupied: i64 = query_scalar("SELECT count(*) FROM centile.bucket_occupancy WHERE board = $1 AND players > 0")
         .bind(slug)
-        .fetch_one(connection)
+        .fetch_one(&mut *connection)
         .await
         .unwrap();
     assert!(occupied > 2, "{order}: {occupied} buckets have players");
+    let rows_are_the_standings: bool = query_scalar(
+        "SELECT (SELECT string_agg((r.user_id, r.user_name, r.score, r.reached_at)::text, ' ' ORDER BY p.place DESC, r.ordinality)
+                 FROM generate_series(1, 100) AS p (place)
+                 CROSS JOIN LATERAL centile.bucket_rows($1, 'all_time', p.place) WITH ORDINALITY AS r)
+              = (SELECT string_agg((s.user_id, s.user_name, s.score, s.reached_at)::text, ' ' ORDER BY s.position)
+                 FROM centile.standings s WHERE s.board = $1)
+            AND NOT EXISTS (SELECT FROM centile.bucket_occupancy o CROSS JOIN LATERAL centile.bucket_rows($1, 'all_time', o.place) r
+                            WHERE o.board = $1 AND r.table_name <> o.table_name)",
+    )
+    .bind(slug)
+    .fetch_one(connection)
+    .await
+    .unwrap();
+    assert!(rows_are_the_standings, "{order}");
 }
 
 #[tokio::test]
