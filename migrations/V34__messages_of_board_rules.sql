@@ -1,5 +1,5 @@
--- What each rule of a board must be: the field, and the message for an invalid value, as
--- centile_store.set_rules raises it.
+-- Each comment is the field and the message that centile_store.set_rules raises when the constraint is
+-- violated.
 COMMENT ON CONSTRAINT boards_title_length ON centile_store.boards IS
     'title: must have 1 to 128 bytes';
 COMMENT ON CONSTRAINT boards_tiebreak_needs_single_event ON centile_store.boards IS

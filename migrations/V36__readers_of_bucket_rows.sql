@@ -1,4 +1,4 @@
--- DBAs see the rows that ranks are counted over, and run the statements of centile.explain_rank.
+-- Lets centile_reader read bucket rows, and run the statements of centile.explain_rank.
 GRANT USAGE ON SCHEMA centile_store TO centile_reader;
 GRANT SELECT ON centile_store.leaderboard_bucket TO centile_reader;
 

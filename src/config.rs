@@ -222,8 +222,8 @@ pub struct InstanceFlags {
 
     /// Comma-separated members of the players' metadata that everyone may read, such as `clan,title`
     ///
-    /// Responses show them with `profile=true`, up to 1,024 bytes per player: members that come first
-    /// here have priority.
+    /// Responses show them with `profile=true`, up to 1,024 bytes per player; earlier names take
+    /// precedence.
     #[arg(long, env = "CENTILE_PUBLIC_PROFILE", value_name = "MEMBER,…", value_delimiter = ',', value_parser = member)]
     public_profile: Vec<String>,
 
@@ -383,7 +383,7 @@ pub struct InstanceFlags {
 /// Parses the name of a member of the players' metadata.
 fn member(text: &str) -> Result<String, String> {
     let name = text.trim();
-    if name.is_empty() { Err("give the name of a member".to_owned()) } else { Ok(name.to_owned()) }
+    if name.is_empty() { Err("must not be empty".to_owned()) } else { Ok(name.to_owned()) }
 }
 
 impl InstanceFlags {

@@ -23,5 +23,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.bucket_rows(text, text, integer) IS
-'Rows of one bucket of an open ranking at the applied batches, best first: the players with their keys. p_place is the bucket''s place in centile.bucket_occupancy, from 1, the worst scores, to 100. Example: SELECT user_id, user_name, score, rank_key, user_key FROM centile.bucket_rows(''main'', ''all_time'', 3);';
+'Players and their keys in one bucket of an open period, as of the applied batches, best first. p_place is the place of the bucket in centile.bucket_occupancy: 1 has the worst scores, 100 the best. Example: SELECT user_id, user_name, score, rank_key, user_key FROM centile.bucket_rows(''main'', ''all_time'', 3);';
 GRANT EXECUTE ON FUNCTION centile.bucket_rows(text, text, integer) TO centile_reader;

@@ -31,5 +31,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.explain_rank(text, text, text) IS
-'The steps that compute a player''s rank, each with its value, its duration and its statement, which centile_reader may run. Without p_period, of the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+'The steps that compute a player''s rank, each with its value, its duration and its statement, which centile_reader may run. p_period defaults to the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 GRANT EXECUTE ON FUNCTION centile.explain_rank(text, text, text) TO centile_reader;

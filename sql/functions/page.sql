@@ -13,5 +13,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.page(text, text, bigint, integer) IS
-'Players of a period from a position, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
+'Players of a period from a position, best first. p_period defaults to the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
 GRANT EXECUTE ON FUNCTION centile.page(text, text, bigint, integer) TO centile_reader;

@@ -17,5 +17,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(text, text, text) IS
-'Rank, position, percentile and tier of a player in a period. Without p_period, of the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
+'Rank, position, percentile and tier of a player in a period. p_period defaults to the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.player_rank(text, text, text) TO centile_reader;

@@ -18,5 +18,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.players_around(text, text, text, integer) IS
-'A player with the players above and below. Without p_period, of the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
+'A player with the players above and below. p_period defaults to the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 GRANT EXECUTE ON FUNCTION centile.players_around(text, text, text, integer) TO centile_reader;

@@ -6,5 +6,5 @@ RETURN (SELECT 1 + coalesce(centile_store.newcomers_above(s.ranking_id, s.archiv
         FROM centile_store.source_named(p_board, p_period) s);
 
 COMMENT ON FUNCTION centile.rank_of_score(text, bigint, text) IS
-'The rank that a newcomer with this score would have. Without p_period, of the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
+'The rank that a newcomer with this score would have. p_period defaults to the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 GRANT EXECUTE ON FUNCTION centile.rank_of_score(text, bigint, text) TO centile_reader;

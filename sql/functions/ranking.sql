@@ -8,5 +8,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.ranking(text, text) IS
-'All players of a period, open or closed, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
+'All players of a period, open or closed, best first. p_period defaults to the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.ranking(text, text) TO centile_reader;

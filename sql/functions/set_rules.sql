@@ -1,6 +1,6 @@
 -- Stores rules of a board, named as in the HTTP API, and returns the new row. An absent rule stays as it is;
 -- null removes a rule whose column may be null. kept_archives and gain_max change the kinds of period that
--- they name, and null removes a kind. The comment of a constraint is the field and the message of its error.
+-- they name, and null removes a kind. A constraint's comment has the field and the message of its error.
 CREATE OR REPLACE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules jsonb) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$

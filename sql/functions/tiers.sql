@@ -13,5 +13,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.tiers(text, text) IS
-'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Without p_period, of the default period of the board. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
+'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. p_period defaults to the default period of the board. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.tiers(text, text) TO centile_reader;

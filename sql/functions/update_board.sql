@@ -56,4 +56,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.update_board(text, jsonb, text) IS
-'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes a kind of period, or a rule that a board need not have, such as description. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
+'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes an optional rule, such as description, or a kind of period in kept_archives and gain_max. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';

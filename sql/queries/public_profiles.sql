@@ -1,6 +1,6 @@
--- Members with the names $2 of the profiles of users: the first ones, up to 1,024 bytes. Users without
--- any have no row, nor have those with a private profile, unless $4. $3 says who reads profiles that do
--- not say.
+-- The members named in $2 of the metadata of each user, the first names first, up to 1,024 bytes. Users
+-- without such members have no row. Private profiles have a row only if $4. $3 is the reading of profiles
+-- without a setting of their own.
 SELECT m.n AS "n!", jsonb_object_agg(m.name, m.value)::text AS "profile!"
 FROM (SELECT w.n, p.name, u.metadata -> p.name AS value,
              sum(octet_length(to_jsonb(p.name)::text) + octet_length((u.metadata -> p.name)::text) + 4) OVER (PARTITION BY w.n ORDER BY p.place) AS bytes

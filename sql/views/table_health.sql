@@ -1,4 +1,4 @@
--- Of this server: on a cluster, each server has its own tables. pg_stat_activity hides sessions of
+-- Covers this server only: on a cluster, each server has its own tables. pg_stat_activity hides sessions of
 -- other logins from all but members of pg_read_all_stats, as in database_limits.
 CREATE OR REPLACE VIEW centile.table_health AS
 SELECT format('%I.%I', s.schemaname, s.relname) COLLATE "C" AS table_name, s.n_live_tup AS live_rows, s.n_dead_tup AS dead_rows,
@@ -13,5 +13,5 @@ CROSS JOIN (SELECT d.oldest_snapshot_age FROM centile.database_limits d) l
 WHERE s.schemaname IN ('centile_store', 'centile_archive', 'centile_lanes');
 
 COMMENT ON VIEW centile.table_health IS
-'Every table and archive: rows, dead rows, the share of updates in place (HOT), the age of its oldest transaction id, its last vacuum and analyze, its size in bytes, and the age of the oldest snapshot, which keeps dead rows from vacuum: of all sessions for members of pg_read_all_stats, otherwise of one''s own. Example: SELECT table_name, dead_rows < 100000 AS is_vacuumed, xid_age < 200000000 AS is_frozen_in_time FROM centile.table_health WHERE table_name = ''centile_store.players'';';
+'Rows, dead rows, share of updates in place (HOT), age of the oldest transaction id, last vacuum and analyze, and bytes of every table and archive. oldest_snapshot_age is the age of the oldest snapshot, which keeps vacuum from removing dead rows; it covers all sessions for members of pg_read_all_stats, otherwise only the caller''s own. Example: SELECT table_name, dead_rows < 100000 AS is_vacuumed, xid_age < 200000000 AS is_frozen_in_time FROM centile.table_health WHERE table_name = ''centile_store.players'';';
 GRANT SELECT ON centile.table_health TO centile_reader;

@@ -152,10 +152,11 @@ impl Remote {
     /// Removes these keys. Waits for a check in progress.
     pub(super) async fn remove(self: &Arc<Self>, keys: &[String]) -> Result<(), Failure> {
         self.checked().await;
+        let mut removed = Ok(());
         for keys in keys.chunks(KEYS_AT_ONCE) {
-            self.call::<u64>(&self.writes, cmd("UNLINK").arg(keys)).await?;
+            removed = removed.and(self.call::<u64>(&self.writes, cmd("UNLINK").arg(keys)).await.map(drop));
         }
-        Ok(())
+        removed
     }
 
     /// Returns whether Redis answers a read now.

@@ -239,8 +239,7 @@ struct EventFlags {
     /// for new periods; `centile rebuild` changes the ranking of an open one.
     #[arg(long, value_parser = named::<Buckets>())]
     buckets: Option<Buckets>,
-    /// Kind whose current period answers requests that name no period [new board: `all_time`, or the
-    /// first kind]
+    /// Kind of period that requests without a period read [new board: `all_time`, or its first kind]
     #[arg(long, value_name = "KIND", value_parser = period_kinds())]
     default_period: Option<PeriodKind>,
 }

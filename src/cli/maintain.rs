@@ -1,7 +1,7 @@
 //! `centile maintain`: runs once the background maintenance of `serve` that no other command runs.
 
 use crate::{
-    Result,
+    Error, Result,
     cli::{
         output::{self, thousands},
         with_instance,
@@ -42,7 +42,11 @@ pub(super) async fn run(config: &Config) -> Result<()> {
                 output::print(format!("archives    {} dropped", thousands(dropped)))?;
             }
         }
-        let outdated = frozen::remove_shared(admin, &instance.cache, None).await.map(drop);
+        let outdated = frozen::remove_shared(admin, &instance.cache, None).await.and_then(|is_removed| {
+            let failed =
+                || Error::Outage("Redis did not answer: tops with names of erased players may remain".to_owned());
+            if is_removed { Ok(()) } else { Err(failed()) }
+        });
         let removed = closing::remove_released(admin).await?;
         output::print(format!(
             "rankings    {} rows of closed periods and replaced rankings removed",

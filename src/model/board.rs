@@ -173,8 +173,8 @@ pub struct BoardSettings {
     /// read gets 503 `index_unavailable`. A change applies to new periods, and to open ones once
     /// `centile rebuild` has run.
     pub buckets: Option<Buckets>,
-    /// Kind whose current period answers requests that name no period; `all_time` by default, or the
-    /// first kind on a board without it. It must be one that the board keeps.
+    /// Kind of period that requests without `period` read; `all_time` by default, or the first kind on a
+    /// board without it. It must be one that the board keeps.
     #[schema(value_type = Option<RecurringKind>)]
     pub default_period: Option<PeriodKind>,
     /// How a board of mode `combined` is computed. Such a board has one period, `all_time`. It may set
@@ -280,7 +280,7 @@ pub struct Board {
     /// Which new rankings have bucket rows: `all`, or only those of `all_time`.
     #[schema(value_type = String, example = "all")]
     pub buckets: Buckets,
-    /// Kind whose current period answers requests that name no period.
+    /// Kind of period that requests without `period` read.
     #[schema(value_type = String, example = "all_time")]
     pub default_period: PeriodKind,
     /// When the board was created.

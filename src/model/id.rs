@@ -1,5 +1,5 @@
-//! Numbers that identify rows of the database. Each is a type of its own, so that a call with two of
-//! them exchanged does not compile.
+//! Numbers that identify rows of the database. Each is a type of its own, so that a call that
+//! swaps two of them does not compile.
 
 use serde::{Deserialize, Serialize};
 

@@ -192,7 +192,7 @@ fn unexpected(text: &str) -> Unexpected<'_> {
     }
 }
 
-/// The caller's id of a player or an event. A whole number counts as its digits, because many
+/// The caller's id of a player or an event. A whole number is read as its decimal text, because many
 /// databases number their users.
 pub(crate) struct Id(pub(crate) String);
 

@@ -19,6 +19,9 @@ use crate::{
     telemetry::ReadSource,
 };
 
+/// Counts of a ranking with bucket rows: one for each bucket. Others are not shared.
+const BUCKETS: usize = 100;
+
 /// Minimum interval between writes of a ranking's counts to the shared cache.
 const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -51,7 +54,7 @@ pub(crate) fn store_counts(
     let before = rankings.counts.0.get(&ranking).and_then(|cached| cached.shared_at);
     let shared_at = before.filter(|at| at.elapsed() < SHARE_INTERVAL);
     let cached = CachedCounts { ranking, version, counts, shared_at: shared_at.or_else(|| Some(Instant::now())) };
-    if shared_at.is_none() {
+    if shared_at.is_none() && cached.counts.len() == BUCKETS {
         rankings.share(key(board.slug.as_str(), &resolved.period.full_name()), cached.clone());
     }
     let cached = Arc::new(cached);
@@ -66,7 +69,7 @@ pub(crate) async fn shared_counts(
     period: &str,
     ranking_id: RankingId,
 ) -> Option<CachedCounts> {
-    let is_current = |shared: &CachedCounts| shared.ranking == ranking_id && shared.counts.len() == 100;
+    let is_current = |shared: &CachedCounts| shared.ranking == ranking_id && shared.counts.len() == BUCKETS;
     cache.get(&key(board, period), is_current).await
 }
 

@@ -6,7 +6,7 @@ use crate::{
     ranking::rankings::Rankings,
 };
 
-/// Returns the steps that compute a player's rank, in order, from one snapshot. Without `period`, of
+/// Returns the steps that compute a player's rank, in order, from one snapshot. `period` defaults to
 /// the default period of the board.
 ///
 /// [`crate::Error::NotFound`] if the board, user or period does not exist, or if the player has no

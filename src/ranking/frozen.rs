@@ -1,8 +1,8 @@
 //! Frozen tops: the first players of closed periods, with their names at the time of closing.
 //!
 //! This process keeps them for a day, the shared cache for as long as the archive. PostgreSQL
-//! answers only if both miss. A version always names the same top. One of an older revision may name
-//! a user who has been erased since, so it is removed.
+//! answers only if both miss. The top of a version never changes. An older version may name a user who
+//! has been erased since, so an erasure removes it from the cache.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     telemetry::{self, ReadSource},
 };
 
-/// A frozen top in the shared cache: the bytes of PostgreSQL, or what a reader uses of them.
+/// A frozen top in the shared cache: written as PostgreSQL stores it, read as [`Frozen`].
 #[derive(Serialize, Deserialize)]
 struct ClosedTop<T> {
     /// Version of answers from the archive at this revision.
@@ -68,13 +68,17 @@ pub(crate) async fn put_shared(admin: &Administrator, cache: &Cache, period_id: 
 }
 
 /// Removes the frozen tops of these periods from the shared cache. Without periods, removes those that
-/// have lost an erased player or their archive within a day.
+/// have lost an erased player or their archive within three days.
 ///
-/// Returns `false` if Redis did not answer.
+/// Returns `false`, and logs a warning, if Redis did not answer.
 pub(crate) async fn remove_shared(admin: &Administrator, cache: &Cache, periods: Option<&[i64]>) -> Result<bool> {
     let names = admin.outdated_tops(periods).await?;
     let keys: Vec<CacheKey> = names.iter().map(|(board, period)| key(board, period)).collect();
-    Ok(cache.remove(&keys).await)
+    let is_removed = cache.remove(&keys).await;
+    if !is_removed && !keys.is_empty() {
+        tracing::warn!(tops = keys.len(), "Redis did not answer: tops with names of erased players may remain in it");
+    }
+    Ok(is_removed || keys.is_empty())
 }
 
 fn key(board: &str, period: &str) -> CacheKey {

@@ -32,26 +32,28 @@ pub(super) async fn standing(
     around: i32,
 ) -> Result<(RankingState, StoredStanding)> {
     let cached = counts::cached_counts(rankings, board, resolved, ranking).await;
-    let version = cached.as_ref().map(|(cached, _)| &cached.version);
+    let mut version = cached.as_ref().map(|(cached, _)| &cached.version);
     let mut found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
+    if found.counts.is_none() && version != Some(&found.counts_version) {
+        // The cached counts are of another epoch, which the statement does not compare.
+        version = None;
+        found = rankings.primary.standing(resolved, ranking, user_id, around, version).await?;
+    }
     if found.is_behind {
         let reader = rankings.applied(ranking).await?;
         found = reader.standing(resolved, ranking, user_id, around, version).await?;
-    }
-    if found.counts.is_none() && version != Some(&found.counts_version) {
-        // The cached counts are of another epoch, which the statement does not compare.
-        found = rankings.primary.standing(resolved, ranking, user_id, around, None).await?;
     }
     let counts = match (found.counts, cached) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
             counts::store_counts(rankings, board, resolved, ranking, found.counts_version, counts)
         }
-        (None, Some((cached, from))) => {
+        (None, Some((cached, from))) if cached.version == found.counts_version => {
             telemetry::count_read("counts", from);
             cached
         }
-        (None, None) => return Err(Error::Internal("a standing without bucket counts".to_owned())),
+        // The epoch has changed between two statements.
+        (None, _) => return Err(Error::Replaced),
     };
     let state = RankingState { players: player_count(&counts.counts), ..found.state };
     Ok((state, standing_of(board, resolved, found.standing, &counts.counts)?))

@@ -12,12 +12,12 @@ use crate::{
     store::{Administrator, Reader, ScoreWriter, cluster::LANE_OF_USER, error::written},
 };
 
-/// Which members of whose profiles a caller may read.
+/// The members of profiles that a caller may read.
 #[derive(Debug)]
 pub(crate) struct PublicMembers<'a> {
     /// Names of the members.
     pub(crate) names: &'a [String],
-    /// Readers of the profiles that do not say.
+    /// Readers of profiles without a setting of their own.
     pub(crate) default: Reading,
     /// Whether the caller may read private profiles.
     pub(crate) reads_private: bool,
@@ -74,7 +74,7 @@ impl Reader {
         );
         for row in query.fetch_all(&self.readers).await? {
             let profile = usize::try_from(row.n - 1).ok().and_then(|index| found.get_mut(index));
-            *profile.ok_or_else(|| Error::Internal(format!("profile {} was not asked for", row.n)))? =
+            *profile.ok_or_else(|| Error::Internal(format!("unexpected profile {}", row.n)))? =
                 Some(Metadata::stored(row.profile));
         }
         Ok(found)

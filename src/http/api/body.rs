@@ -52,7 +52,7 @@ pub(crate) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::
     read_body(&api.settings, api.settings.body_limit_bytes, api.bodies.reserve(), request, payload, false).await
 }
 
-/// Like [`text`], for a call that also takes a form. Returns whether the body is one.
+/// Like [`text`], for a call that also takes a form. Also returns whether the body is a form.
 pub(crate) async fn text_or_form<'a>(
     api: &'a Api,
     request: &HttpRequest,
@@ -151,7 +151,7 @@ fn is_json(request: &HttpRequest) -> bool {
     })
 }
 
-/// Returns whether the body is declared as a form of a page: `application/x-www-form-urlencoded`.
+/// Returns whether the type of the body is `application/x-www-form-urlencoded`.
 fn is_form(request: &HttpRequest) -> bool {
     let declared = request.mime_type().ok().flatten();
     declared.is_some_and(|mime| mime.essence_str() == "application/x-www-form-urlencoded")

@@ -113,10 +113,11 @@ pub(crate) struct ClassicUser<'a> {
     /// The caller's own id of the player.
     #[schema(example = "ada")]
     user_id: &'a str,
-    /// Score in the period. After a write, in the board's default period; null if that has no score.
+    /// Score in the requested period or, in the response to a write, in the board's default period. Null if
+    /// the player has no score there.
     #[schema(example = 1_234, required = true)]
     score: Option<i64>,
-    /// Rank in the period, as for the score.
+    /// Rank in the same period; null as for `score`.
     #[schema(example = 1, minimum = 1, required = true)]
     rank: Option<u64>,
 }
@@ -169,7 +170,7 @@ pub(crate) struct ClassicEvents(Vec<EventRequest>);
 ///
 /// Needs a server key for the board, or an admin key. Accepts one event or an array of events. One event
 /// may also be a form (`application/x-www-form-urlencoded`): `user_id=ada&points=50`. Responds with 400
-/// to every invalid request.
+/// where other calls respond with 413, 415 or 422. Each event of an array has its own status.
 #[utoipa::path(
     post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
     request_body = ClassicSubmitRequest,
@@ -186,7 +187,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     }
 }
 
-/// Statuses of other calls for an invalid request.
+/// Statuses that this call replaces with 400.
 const INVALID: [u16; 3] = [413, 415, 422];
 
 async fn write(api: &Api, request: &HttpRequest, payload: Payload) -> Result<HttpResponse> {

@@ -28,7 +28,7 @@ const EVENTS_MAX: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventRequest {
     /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. A whole
-    /// number counts as its digits. An unknown player is created.
+    /// number is read as its decimal text: `7` means `"7"`. An unknown player is created.
     #[serde(deserialize_with = "json::id")]
     #[schema(value_type = UserIdText)]
     user_id: String,
@@ -89,7 +89,7 @@ pub(crate) struct BoardEventRequest {
     #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
     board: Option<String>,
     /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. A whole
-    /// number counts as its digits. An unknown player is created.
+    /// number is read as its decimal text: `7` means `"7"`. An unknown player is created.
     #[serde(deserialize_with = "json::id")]
     #[schema(value_type = UserIdText)]
     user_id: String,

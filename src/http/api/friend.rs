@@ -55,7 +55,8 @@ pub(crate) struct FriendsQuery {
 pub(crate) struct FriendsRequest {
     /// Whether these players are added to the friends, removed from them, or replace them.
     change: FriendsChange,
-    /// Ids of the players. A repeated id counts once, and a whole number as its digits.
+    /// Ids of the players. A repeated id counts once. A whole number is read as its
+    /// decimal text.
     #[schema(value_type = Vec<UserIdText>, max_items = 5000, example = json!(["bob", "cyd"]))]
     user_ids: Vec<UserId>,
 }

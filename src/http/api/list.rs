@@ -86,7 +86,7 @@ pub(crate) struct ScoreListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
-    /// Whether rows have the public members of the player's metadata.
+    /// Whether rows have the public members of the players' metadata.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     profile: bool,
@@ -99,12 +99,12 @@ pub(crate) struct ScoreListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     mutual: bool,
-    /// Id of a player, whose standing the response then has in `me`, at the same version. Cannot be
-    /// combined with `from`, `cursor` and `friends_of`.
+    /// Id of a player. The response then has the player's standing in `me`, at the same version. Cannot be
+    /// combined with `from`, `cursor` or `friends_of`.
     #[param(value_type = Option<UserIdText>)]
     me: Option<String>,
-    /// Number of players to return on each side of `me`, 4 by default, or of friends on each side of the
-    /// player of `friends_of`, where it cannot be combined with `from`, `cursor` and `limit`.
+    /// With `me`: number of players to return on each side, 4 by default. With `friends_of`: number of
+    /// friends on each side; it then cannot be combined with `from`, `cursor` or `limit`.
     #[param(minimum = 0, maximum = 100)]
     around: Option<u64>,
 }
@@ -180,7 +180,7 @@ pub(crate) struct ChosenQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
-    /// Whether rows have the public members of the player's metadata.
+    /// Whether rows have the public members of the players' metadata.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     profile: bool,
@@ -190,7 +190,7 @@ pub(crate) struct ChosenQuery {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChosenRequest {
-    /// Ids of the players. A whole number counts as its digits.
+    /// Ids of the players. A whole number is read as its decimal text: `7` means `"7"`.
     #[serde(deserialize_with = "json::ids")]
     #[schema(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
     user_ids: Vec<String>,
@@ -209,7 +209,7 @@ pub(crate) struct ChosenRequest {
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = false)]
     metadata: bool,
-    /// Whether rows have the public members of the player's metadata.
+    /// Whether rows have the public members of the players' metadata.
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = false)]
     profile: bool,
@@ -273,9 +273,9 @@ impl<'a> ChosenResponse<'a> {
 /// (`week:2024-01-15`) may be cached for a minute. Revalidate all other responses, with
 /// `If-None-Match` where there is an `ETag`.
 ///
-/// With `me`, the response also has the standing of this player, with the players around, all at one
-/// version: everything that a leaderboard screen shows. It is read for each request, so its top does not
-/// lag, and the names of a closed period are current.
+/// With `me`, the response also has this player's standing and neighbours, all at one version. The service
+/// reads such a response from the ranking, not from the cache: the top does not lag, and a closed period
+/// shows current names.
 ///
 /// With `friends_of`, the response has only a player and the player's friends. Rows then have
 /// `local_rank`. Friends without a score in the period are left out, and so are banned ones in open

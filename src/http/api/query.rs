@@ -190,7 +190,7 @@ impl RankingQuery {
     }
 }
 
-/// The period and segment that a request names, of any board.
+/// The period and segment that a request names, before its board is known.
 #[derive(Debug)]
 pub(crate) struct Selection {
     period: Option<PeriodSelector>,

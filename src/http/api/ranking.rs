@@ -199,7 +199,7 @@ impl<'a> ListRowResponse<'a> {
     }
 }
 
-/// A player's standing beside a page.
+/// The standing of a player, with the players around.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OwnStandingResponse<'a> {
     #[serde(flatten)]
@@ -243,7 +243,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// Adds to rows of an answer about `board` what needs a statement.
+    /// Reads the requested metadata and profiles, and adds them to `rows`.
     pub(crate) async fn add<'a>(
         self,
         (api, request): (&Api, &HttpRequest),
@@ -267,8 +267,8 @@ impl Extras {
         Ok(())
     }
 
-    /// Returns the header of a response with these rows. Its entity tag names the format of texts, which
-    /// may change. Profiles change without one.
+    /// Returns the header of a response with these rows. With texts, the entity tag includes the format of
+    /// scores. With profiles there is none: a profile can change without a change of the version.
     pub(crate) fn header<'a>(self, header: &'a Header, board: &Board) -> Cow<'a, Header> {
         match &header.etag {
             Some(_) if self.profile => Cow::Owned(Header { etag: None, ..header.clone() }),
@@ -334,7 +334,7 @@ impl<'a> PageResponse<'a> {
         }
     }
 
-    /// Adds the standing of the player who asks.
+    /// Adds the standing of the player `me`.
     pub(crate) fn add_own(&mut self, board: &'a Board, standing: Option<&'a PlayerStanding>) {
         self.me = Some(standing.map(|standing| OwnStandingResponse::new(board, standing)));
     }

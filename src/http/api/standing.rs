@@ -56,7 +56,7 @@ pub(crate) struct StandingQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     metadata: bool,
-    /// Whether rows have the public members of the player's metadata.
+    /// Whether rows have the public members of the players' metadata.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     profile: bool,

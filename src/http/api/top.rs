@@ -50,7 +50,7 @@ pub(crate) async fn answer(
             response.add_text(&board.presentation.score_format);
             top.etag = text_etag(&top.etag, board);
         }
-        // Profiles change without a tag.
+        // No entity tag: it would not change with the profiles.
         if extras.profile && top.stale_for.is_none() {
             return reply::untagged(top.answered_by, &response);
         }
@@ -59,7 +59,7 @@ pub(crate) async fn answer(
     respond(request, board.reading, selector, &top)
 }
 
-/// Responds with the first `limit` players in a form of its own, which is rendered for this request.
+/// Responds with the first `limit` players in the format of `body`, rendered for each request.
 pub(crate) async fn answer_as(
     rankings: &Rankings,
     request: &HttpRequest,
