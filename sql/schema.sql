@@ -223,7 +223,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) IS 'Rows of one bucket of an open ranking at the applied batches, best first: the players with their keys. p_place is the bucket''s place in centile.bucket_occupancy, from 1, the worst scores, to 100. Example: SELECT user_id, user_name, score, rank_key, user_key FROM centile.bucket_rows(''main'', ''all_time'', 3);';
+COMMENT ON FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) IS 'Players and their keys in one bucket of an open period, as of the applied batches, best first. p_place is the place of the bucket in centile.bucket_occupancy: 1 has the worst scores, 100 the best. Example: SELECT user_id, user_name, score, rank_key, user_key FROM centile.bucket_rows(''main'', ''all_time'', 3);';
 
 CREATE FUNCTION centile.calendar_kind(p_kind text) RETURNS TABLE(label_form text, step interval)
     LANGUAGE sql IMMUTABLE STRICT ROWS 1 PARALLEL SAFE
@@ -696,7 +696,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which centile_reader may run. Without p_period, of the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which centile_reader may run. p_period defaults to the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -872,7 +872,7 @@ CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_f
     ORDER BY r.position
 $$;
 
-COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
+COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. p_period defaults to the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
 
 CREATE FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
     LANGUAGE plpgsql STABLE STRICT ROWS 1 PARALLEL SAFE
@@ -970,7 +970,7 @@ CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEF
         FROM centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
-COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position, percentile and tier of a player in a period. Without p_period, of the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position, percentile and tier of a player in a period. p_period defaults to the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT NULL::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -990,7 +990,7 @@ CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text 
     ORDER BY r.position
 $$;
 
-COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. Without p_period, of the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
+COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. p_period defaults to the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 
 CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone, tier text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1126,7 +1126,7 @@ CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period tex
     SET search_path TO 'pg_catalog', 'pg_temp'
     RETURN (SELECT (1 + COALESCE(centile_store.newcomers_above(s.ranking_id, s.archived_period_id, rank_of_score.p_score), (0)::bigint)) FROM centile_store.source_named(rank_of_score.p_board, rank_of_score.p_period) s(ranking_id, archived_period_id));
 
-COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Without p_period, of the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
+COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. p_period defaults to the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
 CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER ROWS 100000
@@ -1135,7 +1135,7 @@ CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) 
     SELECT p.* FROM centile.page(p_board, p_period, 1, 2147483647) p
 $$;
 
-COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Without p_period, of the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. p_period defaults to the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1422,7 +1422,7 @@ CREATE FUNCTION centile.tiers(p_board text, p_period text DEFAULT NULL::text) RE
     ORDER BY t.place
 $$;
 
-COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Without p_period, of the default period of the board. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. p_period defaults to the default period of the board. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -1479,7 +1479,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes a kind of period, or a rule that a board need not have, such as description. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text) IS 'Changes the given rules of a board and returns its id; absent rules stay as they are. kept_archives, gain_max and combination change only the members that they name. null removes an optional rule, such as description, or a kind of period in kept_archives and gain_max. Example: SELECT centile.update_board(''main'', ''{"title": "Main board", "kept_archives": {"day": 30}}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -2366,7 +2366,7 @@ COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users.
 
 COMMENT ON COLUMN centile_store.boards.buckets IS 'Which new rankings have bucket rows: all, or only those of all time.';
 
-COMMENT ON COLUMN centile_store.boards.default_period IS 'The kind whose current period answers requests that name no period.';
+COMMENT ON COLUMN centile_store.boards.default_period IS 'The kind of period that requests without a period read.';
 
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
@@ -7635,7 +7635,7 @@ CREATE VIEW centile.boards AS
     boards.default_period
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that answers calls that name none. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -8387,7 +8387,7 @@ CREATE VIEW centile.table_health AS
            FROM centile.database_limits d) l)
   WHERE (s.schemaname = ANY (ARRAY['centile_store'::name, 'centile_archive'::name, 'centile_lanes'::name]));
 
-COMMENT ON VIEW centile.table_health IS 'Every table and archive: rows, dead rows, the share of updates in place (HOT), the age of its oldest transaction id, its last vacuum and analyze, its size in bytes, and the age of the oldest snapshot, which keeps dead rows from vacuum: of all sessions for members of pg_read_all_stats, otherwise of one''s own. Example: SELECT table_name, dead_rows < 100000 AS is_vacuumed, xid_age < 200000000 AS is_frozen_in_time FROM centile.table_health WHERE table_name = ''centile_store.players'';';
+COMMENT ON VIEW centile.table_health IS 'Rows, dead rows, share of updates in place (HOT), age of the oldest transaction id, last vacuum and analyze, and bytes of every table and archive. oldest_snapshot_age is the age of the oldest snapshot, which keeps vacuum from removing dead rows; it covers all sessions for members of pg_read_all_stats, otherwise only the caller''s own. Example: SELECT table_name, dead_rows < 100000 AS is_vacuumed, xid_age < 200000000 AS is_frozen_in_time FROM centile.table_health WHERE table_name = ''centile_store.players'';';
 
 CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
