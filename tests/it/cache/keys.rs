@@ -204,8 +204,8 @@ async fn maintenance_removes_tops_of_erased_players_and_dropped_archives() {
     .await;
     // Not for ever: readers may put them back.
     db.execute(
-        "UPDATE centile_store.erasures SET done_at = done_at - interval '25 hours';
-         UPDATE centile_store.periods SET archive_dropped_at = archive_dropped_at - interval '25 hours'",
+        "UPDATE centile_store.erasures SET done_at = done_at - interval '73 hours';
+         UPDATE centile_store.periods SET archive_dropped_at = archive_dropped_at - interval '73 hours'",
     )
     .await;
     cache.put(&key("erased"), &json!({"version": "2"})).await;

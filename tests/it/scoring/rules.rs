@@ -72,11 +72,11 @@ async fn rules_are_set_shown_changed_and_audited() {
     let change = ["board", "change", "laps", "--gain-max", "all_time=none", "--gain-max", "month=12000"];
     run(&db, &[change.as_slice(), &["--on-violation", "refuse"]].concat()).well();
     let shown = run(&db, &["board", "show", "laps"]).well();
-    for line in ["events      5 per minute and player", "gain        12,000 per month", "violation   refuse"] {
+    for line in ["events_per_minute  5", "gain_max           month: 12,000", "on_violation       refuse"] {
         assert!(shown.contains(&format!("{line}\n")), "{line:?} is not in {shown}");
     }
     run(&db, &["board", "change", "laps", "--events-per-minute", "none"]).well();
-    assert!(run(&db, &["board", "show", "laps"]).well().contains("events      no limit\n"));
+    assert!(run(&db, &["board", "show", "laps"]).well().contains("events_per_minute  no limit\n"));
     assert_eq!(rules("laps").await, json!([null, {"month": 12_000}, "refuse"]));
 }
 
@@ -116,18 +116,18 @@ async fn an_invalid_rule_is_refused_with_its_field() {
     ] {
         run(&db, &[change.as_slice(), flags].concat()).refused(code, &words);
     }
-    for (call, constraint) in [
-        ("centile.create_board('new', '{\"events_per_minute\": 10001}')", "boards_events_per_minute_range"),
-        ("centile.update_board('main', '{\"gain_max\": {\"day\": 1}}')", "boards_gain_max_kinds"),
-        ("centile.update_board('main', '{\"gain_max\": [1]}')", "boards_gain_max_kinds"),
-        ("centile.update_board('main', '{\"gain_max\": {\"week\": 1.5}}')", "boards_gain_max_positive"),
-        ("centile.update_board('main', '{\"gain_max\": {\"week\": \"1\"}}')", "boards_gain_max_positive"),
-        ("centile.create_board('new', '{\"on_violation\": \"ignore\"}')", "boards_on_violation_known"),
+    for (call, words) in [
+        ("centile.create_board('new', '{\"events_per_minute\": 10001}')", "events_per_minute: must be 1 to 10000"),
+        ("centile.update_board('main', '{\"gain_max\": {\"day\": 1}}')", "gain_max: must be a JSON object"),
+        ("centile.update_board('main', '{\"gain_max\": [1]}')", "gain_max: must be a JSON object"),
+        ("centile.update_board('main', '{\"gain_max\": {\"week\": 1.5}}')", "gain_max: must be whole numbers"),
+        ("centile.update_board('main', '{\"gain_max\": {\"week\": \"1\"}}')", "gain_max: must be whole numbers"),
+        ("centile.create_board('new', '{\"on_violation\": \"ignore\"}')", "on_violation: must be refuse"),
     ] {
         let error = query(sqlx::AssertSqlSafe(format!("SELECT {call}"))).execute(&db.pool().await).await.unwrap_err();
-        let violated = error.as_database_error().and_then(|error| error.constraint());
-        assert_eq!(violated, Some(constraint), "{call}: {error}");
-        assert_eq!(centile::Error::from(error).code().status(), 422, "{call}");
+        let error = centile::Error::from(error);
+        assert_eq!(error.code().status(), 422, "{call}");
+        assert!(error.to_string().starts_with(words), "{call}: {error}");
     }
 }
 
