@@ -6,7 +6,7 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.period_ids, r.period_kinds, r.period_labels, r.period_starts AS "period_starts: Vec<Option<DateTime<Utc>>>", r.period_ends AS "period_ends: Vec<Option<DateTime<Utc>>>",
        r.period_rankings AS "period_rankings: Vec<Option<i64>>",
        r.period_fillings AS "period_fillings: Vec<Option<i64>>", r.live_periods AS "live_periods!", r.valid_until,
-       r.players AS "players: Vec<PlayerState>", r.reset_users, r.reset_times,
+       r.players AS "players!: Vec<PlayerState>", r.reset_users, r.reset_times,
        r.known_ids, r.known_transactions AS "known_transactions: Vec<Option<i64>>",
        r.known_quarantined AS "known_quarantined: Vec<Option<i64>>", r.known_standings AS "known_standings: Vec<Option<String>>",
        r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i16>>",

@@ -1,5 +1,5 @@
 SELECT b.structure_revision, l.batch, l.last_at, pg_postmaster_start_time() AS "server_started_at!", clock_timestamp() AS "now!",
-       p.players AS "players: Vec<PlayerState>",
+       p.players AS "players!: Vec<PlayerState>",
        $5::text[] <> '{}' AND EXISTS (
            SELECT FROM unnest($4::text[], $5::text[]) AS i (name, id)
            CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = i.name LIMIT 1) u

@@ -184,7 +184,7 @@ impl<'a> OpenBatch<'a> {
         if event.occurred_at.is_some_and(|at| at > self.facts.now) {
             return Err(Refusal::TimeInFuture);
         }
-        if !(first_day(2_000)..=first_day(2_071)).contains(&at) {
+        if first_day(2_000).is_none_or(|first| at < first) || first_day(2_071).is_none_or(|last| at > last) {
             return Err(Refusal::TimeOutOfRange);
         }
         Ok(())
@@ -224,7 +224,8 @@ impl<'a> OpenBatch<'a> {
         let facts: &'a Facts = self.facts;
         let Facts { rules, periods, players, .. } = facts;
         let player = &players[index];
-        let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or_default(), at };
+        // An event without a tiebreak counts as one with 0.
+        let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or(0), at };
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
         let mut rankings = Vec::new();
@@ -305,7 +306,7 @@ fn has_content(event: &Event, known: &Content) -> bool {
         && event.occurred_at.is_none_or(|at| at == known.at)
 }
 
-/// Returns the first instant of a year, UTC.
-fn first_day(year: i32) -> DateTime<Utc> {
-    NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default().and_hms_opt(0, 0, 0).unwrap_or_default().and_utc()
+/// Returns the first instant of a year, UTC; `None` for a year that dates cannot express.
+fn first_day(year: i32) -> Option<DateTime<Utc>> {
+    Some(NaiveDate::from_ymd_opt(year, 1, 1)?.and_hms_opt(0, 0, 0)?.and_utc())
 }

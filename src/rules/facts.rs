@@ -143,13 +143,17 @@ pub(crate) struct History {
     /// Events in the 60 seconds before the batch, voided ones included.
     pub(crate) recent: u32,
     pub(crate) waiting: u32,
-    /// Earlier gains in the periods whose kind has a limit, in the order of [`Facts::periods`].
+    /// Earlier gains in the periods whose kind has a limit.
     pub(crate) gains: Vec<Gain>,
 }
 
-/// Starting point of a player's gain in one period.
-#[derive(Debug, Clone, Copy, Default)]
+/// Starting point of a player's gain in one period whose kind has a limit.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Gain {
+    /// Index of the period in [`Facts::periods`].
+    pub(crate) period: usize,
+    /// Maximum gain in the period.
+    pub(crate) limit: i64,
     /// `sum`: points won in the period so far, not reduced by losses.
     pub(crate) won: i128,
     /// `best`, `latest`: the player's rank key at the start of the period, or that of the first

@@ -4,7 +4,7 @@ use crate::{
     model::board::Mode,
     rules::{
         entry::rank_key,
-        facts::{Facts, Gain, Rules},
+        facts::{Facts, Gain, Player, Rules},
         refusal::{Rule, Violation},
     },
 };
@@ -23,12 +23,10 @@ pub(crate) struct Tally {
     gains: Vec<Limited>,
 }
 
-/// A player's gain in one period whose kind has a limit.
+/// A player's gain in one period, with that of the batch.
 #[derive(Debug, Clone)]
 struct Limited {
-    period: usize,
-    limit: i64,
-    past: Gain,
+    gain: Gain,
     /// Rank key of the player's entry.
     best: Option<i64>,
 }
@@ -36,10 +34,10 @@ struct Limited {
 impl Tally {
     /// Returns the counts of the player at this index before the batch.
     pub(crate) fn new(facts: &Facts, player: usize) -> Self {
-        let history = &facts.players[player].history;
-        let limited = limited_periods(facts).zip(&history.gains).map(|((period, limit), past)| {
-            let entry = facts.players[player].entries.get(&facts.periods[period].id);
-            Limited { period, limit, past: *past, best: entry.map(|entry| entry.rank_key) }
+        let Player { history, entries, .. } = &facts.players[player];
+        let limited = history.gains.iter().map(|gain| {
+            let entry = entries.get(&facts.periods[gain.period].id);
+            Limited { gain: *gain, best: entry.map(|entry| entry.rank_key) }
         });
         Self { recent: history.recent, waiting: history.waiting, first: None, gains: limited.collect() }
     }
@@ -60,13 +58,13 @@ impl Tally {
             return broken(Rule::TooManyEvents, format!("{most} events in 60 seconds"));
         }
         let key = rank_key(points, rules.order)?;
-        self.gains.iter().find_map(|gain| {
-            let gained = gain.after(rules, key, self.first)?;
-            let period = &facts.periods[gain.period].name;
-            if gained <= i128::from(gain.limit) {
+        self.gains.iter().find_map(|limited| {
+            let Gain { period, limit, .. } = limited.gain;
+            let gained = limited.after(rules, key, self.first)?;
+            if gained <= i128::from(limit) {
                 return None;
             }
-            broken(Rule::GainTooLarge, format!("{} in {period}, not {gained}", gain.limit))
+            broken(Rule::GainTooLarge, format!("{limit} in {}, not {gained}", facts.periods[period].name))
         })
     }
 
@@ -74,9 +72,9 @@ impl Tally {
         let Some(key) = rank_key(points, rules.order) else { return };
         self.recent = self.recent.saturating_add(1);
         self.first = self.first.or(Some(key));
-        for gain in &mut self.gains {
-            gain.past.won += i128::from(key.max(0));
-            gain.best = gain.best.max(Some(key));
+        for limited in &mut self.gains {
+            limited.gain.won += i128::from(key.max(0));
+            limited.best = limited.best.max(Some(key));
         }
     }
 
@@ -93,10 +91,10 @@ impl Limited {
     /// nothing.
     fn after(&self, rules: &Rules, key: i64, first: Option<i64>) -> Option<i128> {
         match rules.mode {
-            Mode::Sum => (key > 0).then(|| self.past.won + i128::from(key)),
+            Mode::Sum => (key > 0).then(|| self.gain.won + i128::from(key)),
             Mode::Best if self.best.is_some_and(|best| key <= best) => None,
             Mode::Best | Mode::Latest | Mode::Combined => {
-                let base = self.past.base.or(first).unwrap_or(key);
+                let base = self.gain.base.or(first).unwrap_or(key);
                 Some(i128::from(key) - i128::from(base))
             }
         }

@@ -312,15 +312,16 @@ fn gains_and_events_per_minute_are_limited() {
     let of = |detail: &str| Some(detail.to_owned());
     let mut sum = facts(Mode::Sum, Order::Desc, 1);
     sum.rules.gain_max = BTreeMap::from([(PeriodKind::Week, 10)]);
-    sum.players[0].history.gains = vec![Gain { won: 4, base: None }];
+    let gain = Gain { period: 1, limit: 10, won: 0, base: None };
+    sum.players[0].history.gains = vec![Gain { won: 4, ..gain }];
     let too_large = |gain| of(&format!("10 in week:2024-01-15, not {gain}"));
     assert_eq!(broken(&sum, &[6, 1, -5, 1]), [None, too_large(11), None, too_large(11)]);
 
     let mut best = facts(Mode::Best, Order::Asc, 1);
     best.rules.gain_max = BTreeMap::from([(PeriodKind::Week, 10)]);
-    best.players[0].history.gains = vec![Gain { won: 0, base: Some(-50) }];
+    best.players[0].history.gains = vec![Gain { base: Some(-50), ..gain }];
     assert_eq!(broken(&best, &[39, 40, 39, 60]), [too_large(11), None, too_large(11), None]);
-    best.players[0].history.gains = vec![Gain::default()];
+    best.players[0].history.gains = vec![gain];
     assert_eq!(broken(&best, &[50, 39, 40]), [None, too_large(11), None], "counted from the first");
 
     let mut often = facts(Mode::Latest, Order::Desc, 1);
@@ -443,24 +444,24 @@ fn a_season_does_not_stand_in_for_a_missing_period() {
 
 #[test]
 fn an_event_without_a_gain_passes_a_limit_that_was_lowered() {
-    let limited = |mode, gain| {
+    let limited = |mode, won, base| {
         let mut facts = facts(mode, Order::Desc, 1);
         facts.rules.gain_max = BTreeMap::from([(PeriodKind::Week, 15)]);
-        facts.players[0].history.gains = vec![gain];
+        facts.players[0].history.gains = vec![Gain { period: 1, limit: 15, won, base }];
         facts
     };
     // A loss is no gain.
-    let facts = limited(Mode::Sum, Gain { won: 100, base: None });
+    let facts = limited(Mode::Sum, 100, None);
     assert!(refusals(&facts, &[event(0, 1)])[0].is_some());
     assert_eq!(refusals(&facts, &[event(0, -1)]), [None]);
     // Nor is the best score again.
-    let mut facts = limited(Mode::Best, Gain { won: 0, base: Some(0) });
+    let mut facts = limited(Mode::Best, 0, Some(0));
     let best = ScoredEvent { points: 100, tiebreak: 0, at: time(0) };
     facts.players[0].entries.extend(Entry::after(None, Mode::Best, Order::Desc, best).map(|entry| (2, entry)));
     assert_eq!(refusals(&facts, &[event(0, 100), event(0, 5), event(0, 50)]), [None, None, None]);
     assert!(refusals(&facts, &[event(0, 101)])[0].is_some());
     // Without a score before, the first score of the period is the base.
-    let facts = limited(Mode::Latest, Gain { won: 0, base: None });
+    let facts = limited(Mode::Latest, 0, None);
     let refused = refusals(&facts, &[event(0, 10), event(0, 20), event(0, 30)]);
     assert_eq!(refused.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true], "{refused:?}");
 }

@@ -17,6 +17,7 @@ use crate::{
     store::{
         BucketWriter, ScoreWriter,
         batch::{BatchStart, CommitOutcome, CommittedBatch},
+        rows::paired,
     },
 };
 
@@ -115,7 +116,7 @@ impl WriterLane {
                 continue;
             }
             // Create the players who are new, and start again. An import has created them.
-            let players = users.iter().zip(&begun.facts.players);
+            let players = paired("users and players", &users, &begun.facts.players)?;
             let newcomers: Vec<String> =
                 players.filter(|(_, player)| player.id.is_none()).map(|(user, _)| user.clone()).collect();
             if source == EventSource::Live && !newcomers.is_empty() {
@@ -225,6 +226,9 @@ fn answers(committed: CommittedBatch, decisions: Decisions) -> Result<WrittenBat
             }
         };
         answers.push(answer);
+    }
+    if transactions.next().is_some() || quarantined.next().is_some() {
+        return Err(Error::outcome_unknown());
     }
     Ok(WrittenBatch { batch, answers })
 }

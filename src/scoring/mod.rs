@@ -23,7 +23,7 @@ use crate::{
     ranking::{rank_change, rankings::Rankings},
     rules::{EventStanding, Refusal},
     scoring::{batch::EventOutcome, writer::Writers},
-    store::{Administrator, Reader, score::HistoryCursor},
+    store::{Administrator, Reader, rows::paired, score::HistoryCursor},
 };
 
 /// Writes events, and returns after the commit with one answer for each, in their order.
@@ -63,7 +63,10 @@ pub async fn submit(
         };
         match written {
             Ok(of_lane) => {
-                for (index, answer) in indexes.into_iter().zip(of_lane) {
+                // The events may be committed. Without an answer to each, all outcomes are unknown.
+                let of_events = paired("events and answers", indexes, of_lane)
+                    .inspect_err(|error| tracing::error!(%error, "a batch lacks answers"));
+                for (index, answer) in of_events.into_iter().flatten() {
                     answers[index] = Some(Ok(answer));
                 }
             }

@@ -28,6 +28,7 @@ use crate::{
         layout::array_position,
         period,
         pool::Session,
+        rows::{elements, paired},
     },
 };
 
@@ -189,36 +190,37 @@ impl BatchSession {
         };
         // Periods, with their segments.
         let mut periods = periods(
-            row.period_ids.unwrap_or_default(),
-            &row.period_kinds.unwrap_or_default(),
-            &row.period_labels.unwrap_or_default(),
-            &row.period_starts.unwrap_or_default(),
-            &row.period_ends.unwrap_or_default(),
-            &row.period_rankings.unwrap_or_default(),
-            &row.period_fillings.unwrap_or_default(),
+            elements(row.period_ids),
+            &elements(row.period_kinds),
+            &elements(row.period_labels),
+            &elements(row.period_starts),
+            &elements(row.period_ends),
+            &elements(row.period_rankings),
+            &elements(row.period_fillings),
         )?;
-        let segments = pairs(pairs(row.segment_periods, row.segment_names)?, row.segment_rankings)?;
+        let names =
+            paired("periods and names of segments", elements(row.segment_periods), elements(row.segment_names))?;
+        let segments = paired("names and rankings of segments", names, elements(row.segment_rankings))?;
         put_segments(&mut periods, segments);
         // Players, with their standings, segments and resets.
         let live_periods = row.live_periods.into_iter().collect();
         let mut players = players(row.players, users, &live_periods)?;
-        let members = pairs(row.member_users, row.member_segments)?;
-        let moves = pairs(row.member_times, row.member_are_in)?;
-        put_members(&mut players, pairs(pairs(members, moves)?, row.member_are_new)?)?;
-        for (user, at) in pairs(row.reset_users, row.reset_times)? {
+        let members = paired("members and their segments", elements(row.member_users), elements(row.member_segments))?;
+        let moves = paired("times and directions of moves", elements(row.member_times), elements(row.member_are_in))?;
+        let members = paired("members and their moves", members, moves)?;
+        put_members(&mut players, paired("members and new members", members, elements(row.member_are_new))?)?;
+        for (user, at) in paired("resets and their times", elements(row.reset_users), elements(row.reset_times))? {
             players[index(user, users.len())?].resets.push(at);
         }
         let at = row.at.ok_or_else(lanes_changed)?;
         // Events with known ids, with their stored answers.
         let mut earlier_events = HashMap::new();
-        let known_transactions = row.known_transactions.unwrap_or_default();
-        let (known_quarantined, known_standings) =
-            (row.known_quarantined.unwrap_or_default(), row.known_standings.unwrap_or_default());
-        let (points, tiebreaks) = (row.known_points.unwrap_or_default(), row.known_tiebreaks.unwrap_or_default());
-        let (reasons, known_times) = (row.known_reasons.unwrap_or_default(), row.known_times.unwrap_or_default());
-        let (broken, details) = (row.known_rules.unwrap_or_default(), row.known_details.unwrap_or_default());
-        let metadata = row.known_metadata.unwrap_or_default();
-        let known_ids = row.known_ids.unwrap_or_default();
+        let known_transactions = elements(row.known_transactions);
+        let (known_quarantined, known_standings) = (elements(row.known_quarantined), elements(row.known_standings));
+        let (points, tiebreaks) = (elements(row.known_points), elements(row.known_tiebreaks));
+        let (reasons, known_times) = (elements(row.known_reasons), elements(row.known_times));
+        let (broken, details) = (elements(row.known_rules), elements(row.known_details));
+        let (metadata, known_ids) = (elements(row.known_metadata), elements(row.known_ids));
         let lengths = [known_transactions.len(), known_quarantined.len(), known_standings.len(), points.len()];
         let more = [tiebreaks.len(), reasons.len(), known_times.len(), broken.len(), details.len(), metadata.len()];
         if lengths.iter().chain(&more).any(|length| *length != known_ids.len()) {
@@ -250,7 +252,8 @@ impl BatchSession {
                 batch: row.batch.map(Batch).ok_or_else(lanes_changed)?,
                 server_started_at: row.server_started_at,
             },
-            unapplied_seconds: row.unapplied_seconds.unwrap_or_default(),
+            // NULL if all batches are applied.
+            unapplied_seconds: row.unapplied_seconds.unwrap_or(0.0),
             facts: Facts { rules, now: row.now, at, periods, players, earlier_events },
             live_periods,
             valid_until: row.valid_until,
@@ -300,8 +303,9 @@ impl BatchSession {
         for Pending { player, event } in events {
             best[*player] = best[*player].max(rank_key(event.points, facts.rules.order));
         }
+        let limited: Vec<(usize, i64)> = limited_periods(facts).collect();
         let (periods, limits): (Vec<i64>, Vec<i64>) =
-            limited_periods(facts).map(|(period, limit)| (facts.periods[period].id, limit)).unzip();
+            limited.iter().map(|(period, limit)| (facts.periods[*period].id, *limit)).unzip();
         let rows = sqlx::query!(
             r#"SELECT recent AS "recent!", waiting AS "waiting!", won AS "won: Vec<String>", bases AS "bases: Vec<Option<i64>>"
                FROM centile_store.player_histories($1, $2, $3, $4, $5, $6)"#,
@@ -314,14 +318,11 @@ impl BatchSession {
         )
         .fetch_all(&mut self.connection)
         .await?;
-        if rows.len() != facts.players.len() {
-            return Err(damaged());
-        }
-        for (player, row) in facts.players.iter_mut().zip(rows) {
+        for (player, row) in paired("players and their histories", &mut facts.players, rows)? {
             player.history = History {
                 recent: u32::try_from(row.recent).unwrap_or(u32::MAX),
                 waiting: u32::try_from(row.waiting).unwrap_or(u32::MAX),
-                gains: gains(pairs(row.won, row.bases)?, periods.len())?,
+                gains: gains(&limited, elements(row.won), elements(row.bases))?,
             };
         }
         Ok(())
@@ -375,8 +376,8 @@ impl BatchSession {
         Ok(row.batch.map_or(CommitOutcome::Stale, |batch| {
             CommitOutcome::Written(CommittedBatch {
                 batch: Batch(batch),
-                transaction_ids: row.transaction_ids.unwrap_or_default(),
-                quarantine_ids: row.quarantine_ids.unwrap_or_default(),
+                transaction_ids: elements(row.transaction_ids),
+                quarantine_ids: elements(row.quarantine_ids),
             })
         }))
     }
@@ -388,8 +389,7 @@ fn players_and_times(events: &[Pending<'_>]) -> (Vec<i32>, Vec<Option<DateTime<U
 }
 
 /// Builds the players with these names.
-fn players(states: Option<Vec<PlayerState>>, users: &[String], live_periods: &BTreeSet<i64>) -> Result<Vec<Player>> {
-    let states = states.unwrap_or_default();
+fn players(states: Vec<PlayerState>, users: &[String], live_periods: &BTreeSet<i64>) -> Result<Vec<Player>> {
     if states.iter().any(|state| state.is_of_lane == Some(false)) {
         return Err(lanes_changed());
     }
@@ -401,9 +401,12 @@ fn players(states: Option<Vec<PlayerState>>, users: &[String], live_periods: &BT
 
 /// Builds a player, and leaves out standings in closed periods.
 fn player(state: PlayerState, live_periods: &BTreeSet<i64>) -> Result<Player> {
+    // NULL if no standing has zeros alone.
     let zeros = state.zero_periods.unwrap_or_default();
     let mut entries = BTreeMap::new();
-    for ((period, rank_key), tie_key) in pairs(pairs(state.period_ids, state.rank_keys)?, state.tie_keys)? {
+    // NULL for a player without a row on the board.
+    let keys = paired("periods and rank keys", elements(state.period_ids), elements(state.rank_keys))?;
+    for ((period, rank_key), tie_key) in paired("rank keys and tie keys", keys, elements(state.tie_keys))? {
         if live_periods.contains(&period) {
             entries.insert(period, Entry { rank_key, tie_key, only_zeros: zeros.contains(&period) });
         }
@@ -412,22 +415,15 @@ fn player(state: PlayerState, live_periods: &BTreeSet<i64>) -> Result<Player> {
     Ok(Player { id: state.user_id, is_banned, entries, ..Player::default() })
 }
 
-/// Builds a player's gains in the periods with a limit, of which there are `periods`. A gain that
-/// were missing or 0 by mistake would let the player exceed the limit.
-fn gains(gains: Vec<(String, Option<i64>)>, periods: usize) -> Result<Vec<Gain>> {
-    if gains.len() != periods {
-        return Err(damaged());
-    }
-    gains.into_iter().map(|(won, base)| Ok(Gain { won: won.parse().map_err(|_| damaged())?, base })).collect()
-}
-
-/// Pairs the elements of two columns; NULL is an empty one. They must have the same length.
-fn pairs<A, B>(left: impl Into<Option<Vec<A>>>, right: impl Into<Option<Vec<B>>>) -> Result<Vec<(A, B)>> {
-    let (left, right) = (left.into().unwrap_or_default(), right.into().unwrap_or_default());
-    if left.len() != right.len() {
-        return Err(damaged());
-    }
-    Ok(left.into_iter().zip(right).collect())
+/// Builds a player's gains in the periods with a limit. A gain that were missing or 0 by mistake would
+/// let the player exceed the limit.
+fn gains(limited: &[(usize, i64)], won: Vec<String>, bases: Vec<Option<i64>>) -> Result<Vec<Gain>> {
+    let gains = paired("limits and gains", limited, paired("gains and their bases", won, bases)?)?;
+    gains
+        .map(|((period, limit), (won, base))| {
+            Ok(Gain { period: *period, limit: *limit, won: won.parse().map_err(|_| damaged())?, base })
+        })
+        .collect()
 }
 
 fn damaged() -> Error {
@@ -444,7 +440,7 @@ fn unknown(what: &str) -> Error {
 }
 
 /// Adds rankings of segments to their periods: period id, segment and ranking.
-fn put_segments(periods: &mut [Period], segments: Vec<((i64, String), Option<i64>)>) {
+fn put_segments(periods: &mut [Period], segments: impl Iterator<Item = ((i64, String), Option<i64>)>) {
     for ((id, segment), ranking) in segments {
         if let Some(period) = periods.iter_mut().find(|period| period.id == id) {
             period.segments.insert(segment, ranking.map(RankingId));
@@ -456,7 +452,7 @@ fn put_segments(periods: &mut [Period], segments: Vec<((i64, String), Option<i64
 type Member = (((i32, String), SegmentChange), bool);
 
 /// Adds changes of segments to players.
-fn put_members(players: &mut [Player], members: Vec<Member>) -> Result<()> {
+fn put_members(players: &mut [Player], members: impl Iterator<Item = Member>) -> Result<()> {
     for (((user, segment), change), is_new) in members {
         let player = index(user, players.len())?;
         players[player].segments.add(segment, change, is_new);
@@ -503,12 +499,12 @@ fn periods(
         let starts_at = starts[n].unwrap_or(DateTime::<Utc>::MIN_UTC);
         let ends_at = ends[n].unwrap_or(DateTime::<Utc>::MAX_UTC);
         // Of windows of the same length that hold the time, the one that ends first is current.
-        let length = |label: &str| label.split('-').next().unwrap_or_default().to_owned();
+        let length = |period: usize| labels[period].split('-').next();
         let is_ahead = kind == PeriodKind::Rolling
             && (0..labels.len()).any(|other| {
                 filled_to(other).is_none()
                     && kinds[other] == kinds[n]
-                    && length(&labels[other]) == length(&labels[n])
+                    && length(other) == length(n)
                     && ends[other] < ends[n]
             });
         Ok(Period {
@@ -539,9 +535,6 @@ mod tests {
 
     #[test]
     fn a_state_that_does_not_fit_together_is_an_error() {
-        assert_eq!(pairs(None::<Vec<u8>>, None::<Vec<u8>>).ok(), Some(Vec::new()));
-        assert_eq!(pairs(vec![1, 2], Some(vec![3, 4])).ok(), Some(vec![(1, 3), (2, 4)]));
-        assert!(pairs(vec![1, 2], vec![3]).is_err() && pairs(None::<Vec<u8>>, vec![3]).is_err());
         assert_eq!((index(1, 2).ok(), index(2, 2).ok()), (Some(0), Some(1)));
         assert!([-1, 0, 3].into_iter().all(|place| index(place, 2).is_err()));
         let state = |is_banned, keys: &[i64]| PlayerState {
@@ -563,9 +556,10 @@ mod tests {
 
     #[test]
     fn an_unknown_gain_is_not_0() {
-        let gain = |won: &str| vec![(won.to_owned(), None)];
-        assert!(gains(gain("-12345678901234567890"), 1).is_ok_and(|gains| gains[0].won == -12_345_678_901_234_567_890));
-        assert!(gains(gain(""), 1).is_err() && gains(gain("1.5"), 1).is_err() && gains(gain("NaN"), 1).is_err());
-        assert!(gains(gain("5"), 2).is_err() && gains(Vec::new(), 1).is_err(), "a period with a limit and no gain");
+        let gain = |won: &str| gains(&[(0, 10)], vec![won.to_owned()], vec![None]);
+        assert!(gain("-12345678901234567890").is_ok_and(|gains| gains[0].won == -12_345_678_901_234_567_890));
+        assert!(gain("").is_err() && gain("1.5").is_err() && gain("NaN").is_err());
+        assert!(gains(&[(0, 10)], Vec::new(), Vec::new()).is_err(), "a period with a limit and no gain");
+        assert!(gains(&[(0, 10)], vec!["5".to_owned()], Vec::new()).is_err(), "a gain without a base");
     }
 }

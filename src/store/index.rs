@@ -22,6 +22,7 @@ use crate::{
         period::RankingRef,
         pool::Session,
         rank::Version,
+        rows::{elements, paired},
     },
 };
 
@@ -123,22 +124,23 @@ struct RoundServer {
 
 impl RoundServer {
     /// Returns the batches of the lanes that the server has.
-    fn batches(&self, batches: &[Batch]) -> Vec<Option<i64>> {
-        let has = |lane| self.lanes.as_ref().is_none_or(|lanes| lanes.get(lane).copied().unwrap_or_default());
-        batches.iter().enumerate().map(|(lane, batch)| has(lane).then_some(batch.0)).collect()
+    fn batches(&self, batches: &[Batch]) -> Result<Vec<Option<i64>>> {
+        let Some(lanes) = &self.lanes else { return Ok(batches.iter().map(|batch| Some(batch.0)).collect()) };
+        let lanes = paired("batches and lanes", batches, &**lanes)?;
+        Ok(lanes.map(|(batch, has)| has.then_some(batch.0)).collect())
     }
 
     /// Removes what belongs to lanes of other servers: after a move, this one may still have copies.
-    fn own(&self, mut part: Part) -> Part {
+    fn own(&self, mut part: Part) -> Result<Part> {
         if let (Some(lanes), Some(state)) = (&self.lanes, &mut part.state) {
-            for (batch, has) in state.batches.iter_mut().zip(&**lanes) {
+            for (batch, has) in paired("batches and lanes", &mut state.batches, &**lanes)? {
                 *batch = batch.filter(|_| *has);
             }
             if let Some(profiles) = &mut state.profiles {
                 profiles.retain(|profile| has_user(lanes, &profile.external_id));
             }
         }
-        part
+        Ok(part)
     }
 }
 
@@ -153,43 +155,61 @@ pub(crate) struct LoadSnapshot {
     pub(crate) revision: i64,
 }
 
+/// Returns the [`Part`] of a row of `read_round`.
 macro_rules! round_of {
     ($row:expr) => {{
         let row = $row;
-        let batches = row.batches.map(|batches: Vec<Option<i64>>| batches);
-        let state = batches.zip(row.revision).map(|(batches, revision)| {
-            let changed =
-                row.changed_rankings.unwrap_or_default().into_iter().zip(row.changed_users.unwrap_or_default());
-            let keys = row.rank_keys.unwrap_or_default().into_iter().zip(row.tie_keys.unwrap_or_default());
-            let users = row.profile_ids.unwrap_or_default().into_iter();
-            let external_ids = row.external_ids.unwrap_or_default();
-            let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
-            let profiles = users.zip(external_ids).zip(names.into_iter().zip(avatars));
-            let places = row.ranking_ids.unwrap_or_default().into_iter().zip(row.period_ids.unwrap_or_default());
-            PartState {
-                batches,
-                revision,
-                rankings: places
-                    .map(|(id, period_id)| CurrentRanking { ranking_id: RankingId(id), period_id })
-                    .collect(),
-                changes: row.has_all_changes.unwrap_or_default().then(|| {
-                    let changes = changed.zip(keys);
-                    let change = |((ranking_id, user_id), (key, tie)): (_, (Option<i64>, _))| EntryChange {
-                        ranking_id: RankingId(ranking_id),
-                        user_id,
-                        key: key.zip(tie),
-                    };
-                    changes.map(change).collect()
-                }),
-                profiles: row.has_all_profiles.unwrap_or_default().then(|| {
-                    profiles
-                        .map(|((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar })
-                        .collect()
-                }),
+        let state = match (row.batches, row.revision) {
+            // The snapshot is that of the caller.
+            (None, None) => None,
+            (Some(batches), Some(revision)) => {
+                let places = paired("rankings and periods", elements(row.ranking_ids), elements(row.period_ids))?;
+                let changed = paired(
+                    "rankings and users of changes",
+                    elements(row.changed_rankings),
+                    elements(row.changed_users),
+                )?;
+                let keys = paired("rank keys and tie keys", elements(row.rank_keys), elements(row.tie_keys))?;
+                let changes = paired("changes and their keys", changed, keys)?.map(entry_change);
+                let users = paired("users and their ids", elements(row.profile_ids), elements(row.external_ids))?;
+                let shown = paired("names and avatars", elements(row.names), elements(row.avatars))?;
+                let profiles = paired("users and their names", users, shown)?;
+                Some(PartState {
+                    batches,
+                    revision,
+                    rankings: places
+                        .map(|(id, period_id)| CurrentRanking { ranking_id: RankingId(id), period_id })
+                        .collect(),
+                    changes: row
+                        .has_all_changes
+                        .ok_or_else(incomplete)?
+                        .then(|| changes.collect::<Result<_>>())
+                        .transpose()?,
+                    profiles: row.has_all_profiles.ok_or_else(incomplete)?.then(|| {
+                        profiles
+                            .map(|((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar })
+                            .collect()
+                    }),
+                })
             }
-        });
+            _ => return Err(incomplete()),
+        };
         Part { epoch: row.epoch, read_at: row.read_at, snapshot: row.snapshot, state }
     }};
+}
+
+/// Builds the change of an entry from its ranking and user, and its keys.
+fn entry_change(((ranking_id, user_id), keys): ((i64, i64), (Option<i64>, Option<i64>))) -> Result<EntryChange> {
+    let key = match keys {
+        (Some(rank_key), Some(tie_key)) => Some((rank_key, tie_key)),
+        (None, None) => None,
+        _ => return Err(incomplete()),
+    };
+    Ok(EntryChange { ranking_id: RankingId(ranking_id), user_id, key })
+}
+
+fn incomplete() -> Error {
+    Error::Internal("a round lacks a part of its state".to_owned())
 }
 
 impl IndexReader {
@@ -221,7 +241,7 @@ impl IndexReader {
         let (epoch, revision) = epoch
             .zip(rows.iter().flatten().map(|row| row.revision).min())
             .ok_or_else(|| Error::Internal("there is no profile revision".to_owned()))?;
-        let profiles = rows.into_iter().zip(&pools).flat_map(|(rows, (_, lanes))| {
+        let profiles = paired("servers and their users", rows, &pools)?.flat_map(|(rows, (_, lanes))| {
             rows.into_iter().filter_map(move |row| {
                 let external_id = row.external_id?;
                 // After a move, a server may still have copies.
@@ -338,7 +358,7 @@ impl RoundConnection {
     ) -> Result<Round> {
         let ranking_ids: Vec<i64> = ranking_ids.iter().map(|id| id.0).collect();
         let ask = async |server: &mut RoundServer, snapshot: Option<&String>| {
-            let batches = server.batches(batches);
+            let batches = server.batches(batches)?;
             let query = sqlx::query_file!(
                 "sql/queries/read_round.sql",
                 board,
@@ -350,14 +370,16 @@ impl RoundConnection {
                 snapshot,
             );
             let row = query.fetch_one(&mut server.held).await?;
-            Ok::<_, Error>(server.own(round_of!(row)))
+            server.own(round_of!(row))
         };
-        let snapshots = snapshots.filter(|snapshots| snapshots.len() == self.servers.len()).unwrap_or_default();
+        // Without a snapshot of each server, all read their whole states.
+        let snapshots = snapshots.filter(|snapshots| snapshots.len() == self.servers.len()).unwrap_or(&[]);
         let parts = self.servers.iter_mut().enumerate().map(|(place, server)| ask(server, snapshots.get(place)));
         let mut parts = try_join_all(parts).await?;
         // `join` needs the states of all servers or of none, so read the unchanged ones, too.
         if parts.iter().any(|part| part.state.is_some()) {
-            let unchanged = self.servers.iter_mut().zip(&mut parts).filter(|(_, part)| part.state.is_none());
+            let servers = paired("servers and their states", &mut self.servers, &mut parts)?;
+            let unchanged = servers.filter(|(_, part)| part.state.is_none());
             try_join_all(unchanged.map(async |(server, part)| {
                 *part = ask(server, None).await?;
                 Ok::<_, Error>(())
@@ -380,8 +402,8 @@ impl RoundConnection {
             .map(|asked| array_literal(&asked.ranking_ids.iter().map(|id| Some(id.0)).collect::<Vec<_>>()))
             .collect();
         let parts = self.servers.iter_mut().map(async |server| {
-            let batches: Vec<String> =
-                boards.iter().map(|asked| array_literal(&server.batches(&asked.batches))).collect();
+            let batches = boards.iter().map(|asked| Ok(array_literal(&server.batches(&asked.batches)?)));
+            let batches: Vec<String> = batches.collect::<Result<_>>()?;
             let query = sqlx::query_file!(
                 "sql/queries/read_rounds.sql",
                 &ids,
@@ -392,7 +414,7 @@ impl RoundConnection {
                 most_changes,
             );
             let rows = query.fetch_all(&mut server.held).await?;
-            Ok::<_, Error>(rows.into_iter().map(|row| (row.board, server.own(round_of!(row)))).collect::<Vec<_>>())
+            rows.into_iter().map(|row| Ok((row.board, server.own(round_of!(row))?))).collect::<Result<Vec<_>>>()
         });
         let mut by_board: HashMap<i32, Vec<Part>> = HashMap::new();
         for (board, part) in try_join_all(parts).await?.into_iter().flatten() {
@@ -478,7 +500,7 @@ impl LoadSnapshot {
         );
         self.copy(&copy, |row| {
             let id = row.bigint()?;
-            let (external_id, name) = (row.text()?.unwrap_or_default(), row.text()?.unwrap_or_default());
+            let (external_id, name) = (row.text()?.ok_or_else(malformed)?, row.text()?.ok_or_else(malformed)?);
             Ok(take(StoredProfile { id, external_id, name, avatar: row.text()? }))
         })
         .await

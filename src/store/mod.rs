@@ -25,6 +25,7 @@ pub(crate) mod quarantine;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
 pub(crate) mod replica;
+pub(crate) mod rows;
 pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod upkeep;

@@ -108,7 +108,8 @@ async fn read_body<'a>(
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
     caller::recheck(request).await?;
     // A call whose body is optional may omit the type; a body that is not empty must have one.
-    if !bytes.is_empty() && !is_json(request) && !(takes_form && is_form(request)) {
+    let is_known = is_json(request) || takes_form && is_form(request);
+    if !bytes.is_empty() && !is_known {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
     }
     let text = String::from_utf8(bytes).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;

@@ -33,6 +33,7 @@ use crate::{
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(crate) struct StandingQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; the board's default
     /// period when absent.

@@ -8,6 +8,7 @@ use crate::{
     Error, Result,
     model::name::Named as _,
     rules::{Decisions, Entry, EventDecision, EventSource, EventStanding, Facts, Pending, Player},
+    store::rows::paired,
 };
 
 /// An event to write, as `commit_batch` takes it.
@@ -84,7 +85,7 @@ impl Columns {
         let mut columns = Self::default();
         // Events that leave a row, and their metadata.
         let mut metadata = Vec::with_capacity(events.len());
-        for (Pending { player, event }, decided) in events.iter().zip(&decisions.events) {
+        for (Pending { player, event }, decided) in paired("events and decisions", events, &decisions.events)? {
             let written = || -> Result<PendingEvent> {
                 Ok(PendingEvent {
                     user_id: internal_id(&facts.players[*player])?,
@@ -112,7 +113,7 @@ impl Columns {
         }
         columns.metadata = metadata.iter().any(Option::is_some).then_some(metadata);
         // New memberships in segments, of players with accepted events.
-        let accepted = events.iter().zip(&decisions.events);
+        let accepted = paired("events and decisions", events, &decisions.events)?;
         let accepted = accepted.filter(|(_, decided)| matches!(decided, EventDecision::Accepted { .. }));
         for player in accepted.map(|(pending, _)| pending.player).collect::<BTreeSet<_>>() {
             let player = &facts.players[player];

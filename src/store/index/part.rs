@@ -5,7 +5,10 @@ use chrono::{DateTime, Utc};
 use crate::{
     Code, Error, Result,
     model::{id::Batch, user::lane_hash},
-    store::index::{BoardState, CurrentRanking, EntryChange, Round, StoredProfile},
+    store::{
+        index::{BoardState, CurrentRanking, EntryChange, Round, StoredProfile},
+        rows::paired,
+    },
 };
 
 /// The answer of one server to a round.
@@ -41,7 +44,11 @@ impl Part {
             }
             read_at = read_at.max(part.read_at);
             snapshots = snapshots.zip(part.snapshot).map(|(snapshots, other)| [snapshots, vec![other]].concat());
-            state = state.zip(part.state).map(|(one, other)| one.join(other));
+            state = match (state, part.state) {
+                (Some(one), Some(other)) => Some(one.join(other)?),
+                (None, None) => None,
+                _ => return Err(Error::Internal("a round has the states of some servers only".to_owned())),
+            };
         }
         let state = state.map(|state| {
             let PartState { batches, revision, rankings, changes, profiles } = state;
@@ -56,15 +63,16 @@ impl Part {
 impl PartState {
     /// Joins the states of two servers. Only rankings that are current on both remain: a server may
     /// learn a little later that a ranking was replaced.
-    fn join(self, other: Self) -> Self {
+    fn join(self, other: Self) -> Result<Self> {
         let rankings = self.rankings.into_iter().filter(|one| other.rankings.contains(one)).collect();
-        Self {
-            batches: self.batches.into_iter().zip(other.batches).map(|(one, two)| one.or(two)).collect(),
+        let batches = paired("lanes of two servers", self.batches, other.batches)?;
+        Ok(Self {
+            batches: batches.map(|(one, two)| one.or(two)).collect(),
             revision: self.revision.min(other.revision),
             rankings,
             changes: self.changes.zip(other.changes).map(|(one, two)| [one, two].concat()),
             profiles: self.profiles.zip(other.profiles).map(|(one, two)| [one, two].concat()),
-        }
+        })
     }
 }
 
@@ -80,7 +88,7 @@ pub(super) fn epoch_changes() -> Error {
 
 /// Returns whether a player's lane is among the lanes of a server.
 pub(super) fn has_user(lanes: &[bool], user_id: &str) -> bool {
-    lanes.get(usize::from(lane_hash(user_id)) % lanes.len().max(1)).copied().unwrap_or_default()
+    lanes.get(usize::from(lane_hash(user_id)) % lanes.len().max(1)).is_some_and(|has| *has)
 }
 
 #[cfg(test)]
@@ -117,6 +125,9 @@ mod tests {
         assert_eq!(round.state.map(|state| state.batches), Some(Batch::from_numbers(vec![4, 7])));
         let moving = join(vec![Some(4), None], vec![None, None]);
         assert!(matches!(moving, Err(Error::Retry { code: Code::ConcurrentChange, .. })), "{moving:?}");
+        let partial = Part::join(vec![part(None, Some(vec![Some(4)])), part(None, None)]);
+        assert!(matches!(partial, Err(Error::Internal(_))), "{partial:?}");
+        assert!(matches!(join(vec![Some(4), None], vec![None]), Err(Error::Internal(_))));
         Ok(())
     }
 }
