@@ -124,7 +124,7 @@ async fn ranks_take_counts_of_their_state_from_redis() {
     let path = "/v1/boards/main/scores/bob";
     let right = site.get(path).await.is(200);
     let counts = counts_of_all_time(&db).await;
-    let cache = Cache::redis(&redis_url().await, None, &db.redis_prefix(), &Background::default()).unwrap();
+    let cache = Cache::redis(&redis_url().await, None, db.redis_prefix(), &Background::default()).unwrap();
     cache.connected().await;
     // Reads with these members changed, and one more player in the first bucket.
     let read = async |changed: Value, result: &str| {

@@ -34,7 +34,7 @@ struct Stored {
     text: String,
 }
 
-fn stored(text: impl ToString) -> Stored {
+fn stored(text: &(impl ToString + ?Sized)) -> Stored {
     Stored { text: text.to_string() }
 }
 
@@ -144,7 +144,7 @@ async fn values_are_kept_until_they_expire_or_a_flush() {
     assert_eq!(counts.hits + counts.misses, gets + 2, "{counts:?}");
     let undisturbed = CacheCounts { hits: 16, misses: 2, puts: 16, ..CacheCounts::default() };
     assert!(counts.timeouts > 0 || counts == undisturbed, "{counts:?}");
-    cache.put(&top, &stored("x".repeat(4 << 20))).await;
+    cache.put(&top, &stored(&"x".repeat(4 << 20))).await;
     assert_eq!(cache.counts().too_long, 1);
 }
 
@@ -218,9 +218,9 @@ async fn concurrent_calls_use_a_distant_redis_over_tls() {
         Cache::redis(&url, Some(authority.file("ca.pem").as_ref()), PREFIX, &Background::default()).expect("a cache");
     // A busy machine may miss the timeout of a call.
     until("all calls succeed", async || {
-        join_all((0..64).map(async |number| cache.put(&closed(number), &stored(number)).await)).await;
+        join_all((0..64).map(async |number| cache.put(&closed(number), &stored(&number)).await)).await;
         let found = join_all((0..64).map(async |number| (number, get(&cache, &closed(number)).await))).await;
-        found.iter().all(|(number, value)| *value == Some(stored(number)))
+        found.iter().all(|(number, value)| *value == Some(stored(&number)))
     })
     .await;
     let counts = cache.counts();
@@ -255,7 +255,7 @@ async fn a_late_answer_is_never_used_for_another_key() {
     let mut fixture = Fixture::new();
     fixture.wait_until_it_works().await;
     for number in 0..64 {
-        fixture.cache.put(&closed(number), &stored(number)).await;
+        fixture.cache.put(&closed(number), &stored(&number)).await;
     }
     for _ in 0..amount(2, 3) {
         fixture.redis.pause().expect("SIGSTOP");
@@ -269,7 +269,7 @@ async fn a_late_answer_is_never_used_for_another_key() {
         for number in 0..64 {
             // A busy machine may cause a miss, but never another key's value.
             let found = get(&fixture.cache, &closed(number)).await;
-            assert!(found.is_none_or(|value| value == stored(number)), "{number}");
+            assert!(found.is_none_or(|value| value == stored(&number)), "{number}");
         }
     }
     assert_eq!(fixture.cache.counts().mismatches, 0, "a value of another key arrived");
