@@ -859,11 +859,11 @@ $$;
 
 COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
-CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
+    SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at, r.internal_id
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
@@ -872,7 +872,7 @@ CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_f
     ORDER BY r.position
 $$;
 
-COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. p_period defaults to the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
+COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. internal_id is the user_id of archives. p_period defaults to the default period of the board. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
 
 CREATE FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
     LANGUAGE plpgsql STABLE STRICT ROWS 1 PARALLEL SAFE
@@ -1128,14 +1128,14 @@ CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period tex
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. p_period defaults to the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
-CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.* FROM centile.page(p_board, p_period, 1, 2147483647) p
 $$;
 
-COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. p_period defaults to the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. internal_id is the user_id of archives. p_period defaults to the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -2767,7 +2767,8 @@ BEGIN
     PERFORM CASE v_period.kind
         WHEN 'snapshot' THEN centile_store.create_archive(p_period_id, v_period.archive_name, 'TABLE',
             centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))
-        ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)) END;
+        ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)
+            || format(' WHERE (SELECT centile_store.check_refresh(c.period_id, c.batches) FROM centile_store.cut_offs c WHERE c.period_id = %s)', p_period_id)) END;
 END
 $$;
 
@@ -2818,7 +2819,8 @@ BEGIN
     IF v_worst IS NOT NULL THEN
         RAISE EXCEPTION 'the score of the player with internal_id % would leave the range of 64 bits', v_worst USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
     END IF;
-    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format('Ranking of the combined board %s.', v_slug));
+    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format(
+        'Ranking of the combined board %s. With ids and names: SELECT * FROM centile.ranking(%L). Only centile refresh refreshes it: REFRESH MATERIALIZED VIEW fails, and WITH NO DATA makes reads fail until then.', v_slug, v_slug));
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_name);
     EXECUTE format('ANALYZE centile_archive.%I', v_name);
 END
@@ -3076,6 +3078,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) IS 'Raises an error if a user was erased, or if a key that is limited to these boards may not change the user. Example: SELECT centile_store.check_editable(u, ''{main}'') FROM centile_store.users u WHERE u.id = 1;';
 
+CREATE FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) RETURNS boolean
+    LANGUAGE plpgsql PARALLEL RESTRICTED
+    AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' OR p_batches <> (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
+        RAISE EXCEPTION 'the archive may have been refreshed meanwhile' USING ERRCODE = 'CB409',
+            HINT = 'The archive has its rows. To add corrections: CALL centile.refresh, under READ COMMITTED.';
+    END IF;
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) IS 'Raises an error if the batches that an archive is computed from are no longer those of its cut-off. Example: SELECT centile_store.check_refresh(c.period_id, c.batches) FROM centile_store.cut_offs c;';
+
 CREATE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $$
@@ -3284,6 +3300,14 @@ DECLARE
     v_order   text;
     v_user    bigint;
 BEGIN
+    IF current_setting('centile.building', true) IS DISTINCT FROM 'on' AND EXISTS (
+        SELECT FROM centile_store.periods p
+        JOIN centile_store.combinations c ON c.board_id = p.board_id AND c.epoch = centile.epoch()
+        JOIN pg_catalog.pg_class v ON v.relnamespace = 'centile_archive'::regnamespace AND v.relname = p.archive_name
+        JOIN pg_catalog.pg_locks l ON l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation = v.oid AND l.mode IN ('ExclusiveLock', 'AccessExclusiveLock')
+        WHERE p.board_id = p_board_id) THEN
+        RAISE EXCEPTION 'this would change the rows but not the revision of the ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh --board.';
+    END IF;
     SELECT b.score_order, b.ties, coalesce(c.next_sources, c.sources) AS sources INTO STRICT v_board
     FROM centile_store.combinations c JOIN centile_store.boards b ON b.id = c.board_id WHERE c.board_id = p_board_id;
     SELECT s.archive INTO v_missing
@@ -3320,6 +3344,23 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
+
+CREATE FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_period record;
+BEGIN
+    SELECT p.kind, p.label, p.segment, b.slug, centile_store.period_name(p.kind, p.label, p.segment) AS name INTO STRICT v_period
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
+    EXECUTE format('COMMENT ON %s centile_archive.%I IS %L', p_kind, p_name, concat_ws(' ',
+        format('Final ranking of %s %s of board %s%s.', v_period.kind, v_period.label, v_period.slug, ', segment ' || nullif(v_period.segment, '')),
+        format('With ids and names: SELECT * FROM centile.ranking(%L, %L).', v_period.slug, v_period.name),
+        CASE p_kind WHEN 'MATERIALIZED VIEW' THEN 'REFRESH MATERIALIZED VIEW gives the same rows again: only centile refresh adds corrections. After WITH NO DATA, reads fail until one of both.' END));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) IS 'Comments on an archive: what it holds, how to read names, and how to refresh it. Example: SELECT centile_store.comment_archive(p.period_id, ''main_week_2024_01_15'', ''MATERIALIZED VIEW'') FROM centile.periods p WHERE p.archive = ''centile_archive.main_week_2024_01_15'';';
 
 CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
@@ -3533,9 +3574,7 @@ BEGIN
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', v_index || '_position', p_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', v_index || '_user', p_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', v_index || '_rank', p_name);
-    EXECUTE (SELECT format('COMMENT ON %s centile_archive.%I IS %L', p_kind, p_name,
-                 format('Final ranking of %s %s of board %s%s.', p.kind, p.label, b.slug, ', segment ' || nullif(p.segment, '')))
-             FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id);
+    PERFORM centile_store.comment_archive(p_period_id, p_name, p_kind);
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', p_name);
     EXECUTE format('ANALYZE centile_archive.%I', p_name);
 END
@@ -6133,8 +6172,8 @@ DECLARE
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
-    -- One refresh of a period at a time. Locks the period's row only at the end: a correction would
-    -- wait for it, and with it the scores of its lane.
+    -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
+    -- and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.check_written(b) FROM centile_store.boards b WHERE b.id = v_before.board_id;
@@ -6160,7 +6199,10 @@ BEGIN
         EXECUTE format('DELETE FROM centile_archive.%I', v_before.archive_name);
         EXECUTE format('INSERT INTO centile_archive.%I %s', v_before.archive_name, centile_store.archive_query(p_period_id));
     ELSE
-        EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+        -- CONCURRENTLY needs a populated view, which REFRESH … WITH NO DATA has emptied.
+        EXECUTE (SELECT format('REFRESH MATERIALIZED VIEW %s %s', CASE WHEN c.relispopulated THEN 'CONCURRENTLY' END, c.oid::regclass)
+                 FROM pg_catalog.pg_class c WHERE c.oid = format('centile_archive.%I', v_before.archive_name)::regclass);
+        PERFORM centile_store.comment_archive(p_period_id, v_before.archive_name, 'MATERIALIZED VIEW');
     END IF;
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
@@ -8053,7 +8095,7 @@ CREATE VIEW centile.last_month AS
    FROM (((centile_store.boards b
      CROSS JOIN LATERAL centile.period_before('month'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
      JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label) AND (p.segment = ''::text))))
-     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at, internal_id))
   WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
 COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
@@ -8075,7 +8117,7 @@ CREATE VIEW centile.last_week AS
    FROM (((centile_store.boards b
      CROSS JOIN LATERAL centile.period_before('week'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
      JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label) AND (p.segment = ''::text))))
-     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at, internal_id))
   WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
 COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
@@ -9329,6 +9371,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_servic
 REVOKE ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) TO centile_service;
 
@@ -9355,6 +9400,9 @@ GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p
 
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;

@@ -1,5 +1,4 @@
--- The query names only tables of centile_store, so a refresh, also by pg_restore, gives the same
--- rows. p_entries: another query of the entries.
+-- Names only tables of centile_store, so a refresh, also by pg_restore, gives the same rows. p_entries: another query of the entries.
 CREATE OR REPLACE FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$

@@ -22,7 +22,8 @@ BEGIN
     PERFORM CASE v_period.kind
         WHEN 'snapshot' THEN centile_store.create_archive(p_period_id, v_period.archive_name, 'TABLE',
             centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))
-        ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)) END;
+        ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)
+            || format(' WHERE (SELECT centile_store.check_refresh(c.period_id, c.batches) FROM centile_store.cut_offs c WHERE c.period_id = %s)', p_period_id)) END;
 END
 $$;
 

@@ -46,7 +46,8 @@ BEGIN
     IF v_worst IS NOT NULL THEN
         RAISE EXCEPTION 'the score of the player with internal_id % would leave the range of 64 bits', v_worst USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
     END IF;
-    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format('Ranking of the combined board %s.', v_slug));
+    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format(
+        'Ranking of the combined board %s. With ids and names: SELECT * FROM centile.ranking(%L). Only centile refresh refreshes it: REFRESH MATERIALIZED VIEW fails, and WITH NO DATA makes reads fail until then.', v_slug, v_slug));
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_name);
     EXECUTE format('ANALYZE centile_archive.%I', v_name);
 END

@@ -2,6 +2,9 @@
 -- function: keep its arguments and columns. A view that named the views of the sources would keep
 -- retention from dropping them. pg_restore may call this before it has restored them; the ranking is
 -- then empty until the next refresh, which is due after a restore.
+--
+-- A DBA's REFRESH MATERIALIZED VIEW would change rows, but neither revision nor top. It holds the
+-- view's lock, and unlike pg_restore it runs in the database that has built the view.
 CREATE OR REPLACE FUNCTION centile_store.combined_ranking(p_board_id integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id bigint, score bigint, reached_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1000000
@@ -17,6 +20,14 @@ DECLARE
     v_order   text;
     v_user    bigint;
 BEGIN
+    IF current_setting('centile.building', true) IS DISTINCT FROM 'on' AND EXISTS (
+        SELECT FROM centile_store.periods p
+        JOIN centile_store.combinations c ON c.board_id = p.board_id AND c.epoch = centile.epoch()
+        JOIN pg_catalog.pg_class v ON v.relnamespace = 'centile_archive'::regnamespace AND v.relname = p.archive_name
+        JOIN pg_catalog.pg_locks l ON l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.relation = v.oid AND l.mode IN ('ExclusiveLock', 'AccessExclusiveLock')
+        WHERE p.board_id = p_board_id) THEN
+        RAISE EXCEPTION 'this would change the rows but not the revision of the ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh --board.';
+    END IF;
     SELECT b.score_order, b.ties, coalesce(c.next_sources, c.sources) AS sources INTO STRICT v_board
     FROM centile_store.combinations c JOIN centile_store.boards b ON b.id = c.board_id WHERE c.board_id = p_board_id;
     SELECT s.archive INTO v_missing

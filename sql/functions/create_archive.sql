@@ -10,9 +10,7 @@ BEGIN
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', v_index || '_position', p_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', v_index || '_user', p_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', v_index || '_rank', p_name);
-    EXECUTE (SELECT format('COMMENT ON %s centile_archive.%I IS %L', p_kind, p_name,
-                 format('Final ranking of %s %s of board %s%s.', p.kind, p.label, b.slug, ', segment ' || nullif(p.segment, '')))
-             FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id);
+    PERFORM centile_store.comment_archive(p_period_id, p_name, p_kind);
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', p_name);
     EXECUTE format('ANALYZE centile_archive.%I', p_name);
 END

@@ -18,8 +18,8 @@ DECLARE
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
-    -- One refresh of a period at a time. Locks the period's row only at the end: a correction would
-    -- wait for it, and with it the scores of its lane.
+    -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
+    -- and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.check_written(b) FROM centile_store.boards b WHERE b.id = v_before.board_id;
@@ -45,7 +45,10 @@ BEGIN
         EXECUTE format('DELETE FROM centile_archive.%I', v_before.archive_name);
         EXECUTE format('INSERT INTO centile_archive.%I %s', v_before.archive_name, centile_store.archive_query(p_period_id));
     ELSE
-        EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+        -- CONCURRENTLY needs a populated view, which REFRESH … WITH NO DATA has emptied.
+        EXECUTE (SELECT format('REFRESH MATERIALIZED VIEW %s %s', CASE WHEN c.relispopulated THEN 'CONCURRENTLY' END, c.oid::regclass)
+                 FROM pg_catalog.pg_class c WHERE c.oid = format('centile_archive.%I', v_before.archive_name)::regclass);
+        PERFORM centile_store.comment_archive(p_period_id, v_before.archive_name, 'MATERIALIZED VIEW');
     END IF;
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's

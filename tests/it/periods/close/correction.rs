@@ -157,3 +157,68 @@ async fn a_correction_that_overflows_a_closed_period_is_refused() {
     run(&db, &correct).refused(1, &["range of 64 bits"]);
     run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]).well();
 }
+
+const VIEW: &str = "arena_week_2024_01_08";
+
+/// It takes the same cut-off, so it adds no correction. The next refresh fills an emptied view.
+#[tokio::test]
+async fn a_dbas_refresh_of_an_archive_changes_nothing() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
+    let before = archive(&pool, VIEW).await;
+    let correct = ["correct", "p1", "-3", "--board", "arena", "--at", "2024-01-09T12:00:00Z"];
+    run(&db, &[&correct[..], &["--reason", "counted twice", "--by", "dora"]].concat()).well();
+    for how in ["", "CONCURRENTLY"] {
+        db.execute(&format!("REFRESH MATERIALIZED VIEW {how} centile_archive.{VIEW}")).await;
+        assert_eq!(archive(&pool, VIEW).await, before);
+    }
+    let state: (bool, i32, String) = sqlx::query_as(
+        "SELECT needs_refresh, revision, obj_description(archive::regclass, 'pg_class') FROM centile.archive_index",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!((state.0, state.1), (true, 1));
+    for words in ["centile.ranking('arena', 'week:2024-01-08')", "gives the same rows", "only centile refresh"] {
+        assert!(state.2.contains(words), "{words}: {}", state.2);
+    }
+    db.execute(&format!("REFRESH MATERIALIZED VIEW centile_archive.{VIEW} WITH NO DATA")).await;
+    run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]).well();
+    assert_eq!(archive(&pool, VIEW).await, ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
+    run(&db, &["verify", "--board", "arena"]).well();
+}
+
+/// Its snapshot is older than the refresh for which it has waited.
+#[tokio::test]
+async fn a_dbas_refresh_restores_no_earlier_revision() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let ranked = async || ranked(&pool, "2024-01-08Z", "2024-01-15Z").await;
+    let correct = || {
+        let correct = ["correct", "p1", "-3", "--board", "arena", "--at", "2024-01-09T12:00:00Z"];
+        run(&db, &[&correct[..], &["--reason", "counted twice", "--by", "dora"]].concat()).well();
+    };
+    run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
+    correct();
+    let refresh =
+        "SELECT centile_store.refresh_archive(period_id, 'dora', 'x') FROM centile.periods WHERE label = '2024-01-08'";
+    let mut first = db.hold(refresh).await;
+    let second = db.spawn(&format!("REFRESH MATERIALIZED VIEW centile_archive.{VIEW}"));
+    db.until_waiting(1, || second.is_finished()).await;
+    sqlx::raw_sql("COMMIT").execute(&mut first).await.unwrap();
+    let refused = second.await.unwrap().unwrap_err().to_string();
+    assert!(refused.contains("may have been refreshed meanwhile"), "{refused}");
+    assert_eq!(archive(&pool, VIEW).await, ranked().await);
+
+    let mut old = db.hold("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM centile.boards").await;
+    correct();
+    db.execute(refresh).await;
+    let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("REFRESH MATERIALIZED VIEW centile_archive.{VIEW}")));
+    let refused = refused.execute(&mut old).await.unwrap_err().to_string();
+    assert!(refused.contains("may have been refreshed meanwhile"), "{refused}");
+    drop(old);
+    assert_eq!(archive(&pool, VIEW).await, ranked().await);
+    db.execute(&format!("REFRESH MATERIALIZED VIEW centile_archive.{VIEW}")).await;
+    assert_eq!(archive(&pool, VIEW).await, ranked().await);
+}

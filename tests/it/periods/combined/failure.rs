@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
 
 use super::oracle::{Row, list};
 use crate::{
@@ -141,4 +142,47 @@ async fn verify_lists_as_many_damaged_rows_of_a_combined_top_as_wanted() {
     let found = "SELECT subject, total FROM centile.verify('hero', 'all_time', 2)";
     let found: Vec<(String, i64)> = sqlx::query_as(found).fetch_all(&db.pool().await).await.unwrap();
     assert_eq!(found, [("position 1".to_owned(), 3), ("position 2".to_owned(), 3)]);
+}
+
+/// It would change the rows, but neither the revision nor the frozen top.
+#[tokio::test]
+async fn a_dbas_refresh_of_a_combined_ranking_is_refused() {
+    let db = TestDb::new().await;
+    let pool = db.pool().await;
+    for board in ["main", "idle"] {
+        run(&db, &["board", "create", board, "--periods", "all_time"]).well();
+    }
+    db.execute("SELECT centile.ensure_users('{ada,bob}'); SELECT testing.submit_score('main', 'bob', 7)").await;
+    for (board, source) in [("hero", "main@all_time"), ("empty", "idle@all_time")] {
+        run(&db, &["board", "combine", board, "--source", source]).well();
+    }
+    db.execute("SELECT testing.submit_score('main', 'ada', 9); SELECT testing.submit_score('idle', 'ada', 9)").await;
+    let players = async |board: &str| -> i64 {
+        let players = "SELECT count(*) FROM centile.ranking($1)";
+        sqlx::query_scalar(players).bind(board).fetch_one(&pool).await.unwrap()
+    };
+    let refresh = |how: &str, board: &str, data: &str| {
+        format!(
+            "DO $$ BEGIN EXECUTE (SELECT 'REFRESH MATERIALIZED VIEW {how} ' || archive || ' {data}' FROM centile.archive_index WHERE board = '{board}'); END $$"
+        )
+    };
+    let refused = async |how: &str, board: &str| {
+        let refused = sqlx::raw_sql(AssertSqlSafe(refresh(how, board, ""))).execute(&pool).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("would change the rows but not the revision"), "{refused}");
+    };
+    for how in ["", "CONCURRENTLY"] {
+        for board in ["hero", "empty"] {
+            refused(how, board).await;
+        }
+        assert_eq!((players("hero").await, players("empty").await), (1, 0));
+    }
+    // An emptied view stays empty, too.
+    db.execute(&refresh("", "hero", "WITH NO DATA")).await;
+    refused("", "hero").await;
+    for board in ["hero", "empty"] {
+        run(&db, &["refresh", "--board", board]).well();
+        run(&db, &["verify", "--board", board]).well();
+    }
+    assert_eq!((players("hero").await, players("empty").await), (2, 1));
 }
