@@ -181,13 +181,13 @@ CREATE PROCEDURE centile.apply(IN p_board text)
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
-    v_until bigint[];
+    v_step record;
 BEGIN
     COMMIT;
-    v_until := centile_store.logged_batches(v_board.id);
-    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => v_until) a) LOOP
+    SELECT * INTO v_step FROM centile_store.apply_step(p_board, NULL);
+    WHILE NOT v_step.is_done LOOP
         COMMIT;
+        SELECT * INTO v_step FROM centile_store.apply_step(p_board, v_step.until);
     END LOOP;
 END
 $$;
@@ -299,6 +299,42 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) IS 'Adds, removes or replaces friends of a player and returns how many were added and removed, and how many the player has now. Example: SELECT * FROM centile.change_friends(''ann'', ''replace'', ''{bob,dan}'');';
+
+CREATE PROCEDURE centile.close(IN p_board text, IN p_period text)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_period record;
+BEGIN
+    COMMIT;
+    SELECT * INTO v_period FROM centile_store.whole_period_named(p_board, p_period);
+    IF v_period.state IN ('open', 'upcoming') THEN
+        RAISE EXCEPTION '% of board % is not over yet: it ends at %', p_period, p_board, v_period.ends_at USING ERRCODE = 'CB409';
+    ELSIF v_period.period_id IS NULL THEN
+        RAISE NOTICE '% of board % has no scores', p_period, p_board;
+        RETURN;
+    END IF;
+    CALL centile_store.close_periods(v_period.period_id);
+END
+$$;
+
+COMMENT ON PROCEDURE centile.close(IN p_board text, IN p_period text) IS 'Closes a period that is over, with its segments; nothing if it is closed. Example: CALL centile.close(''arena'', ''week:previous'');';
+
+CREATE PROCEDURE centile.close_due()
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    COMMIT;
+    PERFORM centile_store.open_snapshots();
+    LOOP
+        COMMIT;
+        EXIT WHEN NOT centile_store.release_unused_windows();
+    END LOOP;
+    CALL centile_store.close_periods(NULL);
+END
+$$;
+
+COMMENT ON PROCEDURE centile.close_due() IS 'Closes all periods that are over, and takes snapshots. It can be repeated after an interruption, and does nothing while another process closes. Example: CALL centile.close_due();';
 
 CREATE FUNCTION centile.convert_archive(p_board text, p_period text) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1137,6 +1173,42 @@ $$;
 
 COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. internal_id is the user_id of archives. p_period defaults to the default period of the board. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
+CREATE PROCEDURE centile.refresh(IN p_board text, IN p_period text, IN p_reason text DEFAULT NULL::text)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_period record;
+    v_busy   boolean := false;
+BEGIN
+    COMMIT;
+    SELECT * INTO v_period FROM centile_store.whole_period_named(p_board, p_period);
+    IF v_period.state <> 'closed' THEN
+        RAISE EXCEPTION '% of board % is not closed', p_period, p_board USING ERRCODE = 'CB409';
+    END IF;
+    CALL centile_store.refresh_archives(ARRAY[v_period.period_id], p_reason, v_busy);
+    IF v_busy THEN
+        RAISE EXCEPTION 'another process is closing or refreshing periods; retry later' USING ERRCODE = 'CB001';
+    END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE centile.refresh(IN p_board text, IN p_period text, IN p_reason text) IS 'Updates the archive of a closed period from the ledger, and those of its segments that lack a correction. Example: CALL centile.refresh(''main'', ''week:2024-01-15'', ''lost in the outage'');';
+
+CREATE PROCEDURE centile.refresh_due()
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_ids  bigint[];
+    v_busy boolean := false;
+BEGIN
+    COMMIT;
+    v_ids := ARRAY(SELECT c.period_id FROM centile_store.corrected_archives() c);
+    CALL centile_store.refresh_archives(v_ids, NULL, v_busy);
+END
+$$;
+
+COMMENT ON PROCEDURE centile.refresh_due() IS 'Updates all archives that lack a correction: those with needs_refresh in centile.archive_index. Example: CALL centile.refresh_due();';
+
 CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -1934,6 +2006,29 @@ $$;
 
 COMMENT ON FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Applies changed entries of a lane, and marks rankings whose bucket rows do not match them. Example: SELECT centile_store.apply_or_mark(0::smallint, 1, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
+CREATE FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT until bigint[], OUT is_done boolean) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_before bigint[];
+BEGIN
+    IF cardinality(p_until) <> v_board.lanes THEN
+        RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
+    END IF;
+    until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_board.id)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
+    -- What another session applies meanwhile is not this call's work.
+    PERFORM centile_store.lock_buckets(v_board.id);
+    v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
+    is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);
+    PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('batches', until), 'bucket rows')
+    WHERE p_until IS NULL AND centile_store.applied_batches(v_board.id, v_board.lanes) <> v_before;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT until bigint[], OUT is_done boolean) IS 'One step of centile.apply. Example: SELECT s.is_done FROM centile_store.apply_step(''main'', NULL) s;';
+
 CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -2293,6 +2388,7 @@ CREATE TABLE centile_store.boards (
     segments text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     buckets text DEFAULT 'all'::text NOT NULL,
     default_period text DEFAULT 'all_time'::text NOT NULL,
+    refresh_corrected boolean DEFAULT false NOT NULL,
     CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
     CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
@@ -2313,6 +2409,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
+    CONSTRAINT boards_refresh_corrected_rules CHECK (((NOT refresh_corrected) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_rolling_lengths CHECK (((cardinality(rolling) <= 8) AND (array_to_string(rolling, ','::text, ''::text) ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'::text) AND (cardinality(string_to_array(array_to_string(rolling, ','::text), ','::text)) = cardinality(rolling)))),
     CONSTRAINT boards_score_format_form CHECK (((octet_length(score_format) <= 64) AND (score_format ~ '^((number|decimal:([1-9]|1[0-8]))( [^ [:cntrl:]]([^[:cntrl:]]*[^ [:cntrl:]])?)?|duration:(ms|s))$'::text))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
@@ -2368,6 +2465,8 @@ COMMENT ON COLUMN centile_store.boards.buckets IS 'Which new rankings have bucke
 
 COMMENT ON COLUMN centile_store.boards.default_period IS 'The kind of period that requests without a period read.';
 
+COMMENT ON COLUMN centile_store.boards.refresh_corrected IS 'Whether archives that lack a correction are refreshed by themselves.';
+
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
 COMMENT ON CONSTRAINT boards_buckets_rules ON centile_store.boards IS 'buckets: does not apply to a combined board';
@@ -2407,6 +2506,8 @@ COMMENT ON CONSTRAINT boards_periods_known ON centile_store.boards IS 'periods: 
 COMMENT ON CONSTRAINT boards_points_range ON centile_store.boards IS 'points_min: must not be above points_max, nor be the smallest 64-bit integer';
 
 COMMENT ON CONSTRAINT boards_reading_known ON centile_store.boards IS 'reading: must be public or key';
+
+COMMENT ON CONSTRAINT boards_refresh_corrected_rules ON centile_store.boards IS 'refresh_corrected: does not apply to a combined board';
 
 COMMENT ON CONSTRAINT boards_rolling_lengths ON centile_store.boards IS 'rolling: must be up to 8 lengths of windows: 2d to 366d, or 24h';
 
@@ -3173,6 +3274,97 @@ $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
+CREATE PROCEDURE centile_store.close_periods(IN p_whole_id bigint)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_began  timestamptz := clock_timestamp();
+    v_tried  bigint[] := '{}';
+    v_failed text[] := '{}';
+    v_due    record;
+    v_step   record;
+    v_cut_off_at timestamptz;
+BEGIN
+    <<lists>>
+    LOOP
+        -- A list, because each look reads all open periods. Looks again, because closing a period makes
+        -- its segments due.
+        <<next_period>>
+        FOR v_due IN
+            SELECT d.period_id, d.import_source, format('%s of board %s', d.period, d.board) AS name FROM centile_store.due_periods(p_whole_id) d
+            WHERE d.period_id <> ALL (v_tried) AND d.ends_at <= v_began LIMIT 20
+        LOOP
+            v_tried := v_tried || v_due.period_id;
+            IF v_due.import_source IS NOT NULL THEN
+                RAISE NOTICE '% waits for the import of %', v_due.name, v_due.import_source;
+                CONTINUE;
+            END IF;
+            v_cut_off_at := NULL;
+            LOOP
+                BEGIN
+                    SELECT * INTO v_step FROM centile_store.close_step(v_due.period_id, v_cut_off_at);
+                EXCEPTION WHEN OTHERS THEN
+                    RAISE WARNING '% could not be closed: %', v_due.name, SQLERRM;
+                    v_failed := v_failed || v_due.name;
+                    CONTINUE next_period;
+                END;
+                COMMIT;
+                v_cut_off_at := v_step.cut_off_at;
+                EXIT WHEN v_step.result IS NOT NULL;
+            END LOOP;
+            RAISE NOTICE '% %', v_due.name, v_step.result;
+            EXIT lists WHEN v_step.is_busy;
+        END LOOP;
+        EXIT WHEN NOT FOUND;
+        COMMIT;
+    END LOOP;
+    IF v_failed <> '{}' THEN
+        RAISE EXCEPTION 'could not be closed: %', array_to_string(v_failed, ', ') USING ERRCODE = 'CB409';
+    END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) IS 'Closes due periods, each in three transactions. Example: CALL centile_store.close_periods(2);';
+
+CREATE FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    is_busy := NOT pg_try_advisory_xact_lock(1128615508, -1);
+    SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    IF is_busy THEN
+        result := 'is left to another process that closes or refreshes periods';
+    ELSIF v_period.state = 'closed' THEN
+        result := 'was closed by another process';
+    ELSIF v_period.kind = 'rolling' AND v_period.cut_off_at IS NULL
+          AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = v_period.board_id AND b.kept_archives ? 'rolling') THEN
+        RAISE EXCEPTION 'the board archives no rolling windows' USING ERRCODE = 'CB409';
+    ELSIF p_cut_off_at IS NULL THEN
+        cut_off_at := centile_store.cut_off_period(p_period_id);
+    ELSIF v_period.cut_off_at = p_cut_off_at AND v_period.archive_players IS NULL THEN
+        PERFORM centile_store.build_archive(p_period_id), centile_store.compare_archive(p_period_id);
+        cut_off_at := p_cut_off_at;
+    ELSIF v_period.cut_off_at = p_cut_off_at THEN
+        IF centile_store.finish_close(p_period_id, p_cut_off_at) THEN
+            result := format('is closed: %s players, %s differences', v_period.archive_players, v_period.archive_differences);
+            PERFORM centile_store.note_act(session_user, 'close', v_period.board_id, '{}',
+                jsonb_build_object('players', v_period.archive_players, 'differences', v_period.archive_differences),
+                centile_store.period_name(v_period.kind, v_period.label, v_period.segment));
+        END IF;
+    END IF;
+    IF cut_off_at IS NULL AND result IS NULL THEN
+        result := coalesce(
+            (SELECT 'waits for the import of ' || d.import_source FROM centile_store.due_periods(p_period_id) d WHERE d.period_id = p_period_id),
+            'has changed while it was being closed: call again');
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) IS 'Runs the next step of closing a period. Example: SELECT s.cut_off_at IS NOT NULL AS is_cut_off, s.result FROM centile_store.close_step(2, NULL) s;';
+
 CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
     SET work_mem TO '64MB'
@@ -3488,6 +3680,21 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.compare_archive(p_period_id bigint) IS 'Compares a new archive with the live ranking entry by entry and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';
 
+CREATE FUNCTION centile_store.corrected_archives(p_age interval DEFAULT NULL::interval) RETURNS TABLE(period_id bigint, board text, period text)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT p.id, b.slug, centile_store.period_name(p.kind, p.label, p.segment)
+    FROM centile_store.periods p
+    JOIN centile_store.boards b ON b.id = p.board_id
+    JOIN centile_store.periods w ON w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = ''
+    WHERE p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL AND (p.id = w.id OR w.corrected_at IS NULL)
+      AND (p_age IS NULL OR (b.refresh_corrected AND p.corrected_at <= clock_timestamp() - p_age))
+    ORDER BY p.ends_at, p.id
+$$;
+
+COMMENT ON FUNCTION centile_store.corrected_archives(p_age interval) IS 'Archives that lack a correction, on all boards or on those with the rule refresh_corrected. Example: SELECT centile_store.mark_corrected(ARRAY(SELECT p.period_id FROM centile.periods p WHERE p.archive LIKE ''%week%'')), c.board, c.period FROM centile_store.corrected_archives() c;';
+
 CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
@@ -3705,7 +3912,8 @@ BEGIN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
     UPDATE centile_store.periods p
-    SET cut_off_at = clock_timestamp(),
+    -- The comparison sets archive_players.
+    SET cut_off_at = clock_timestamp(), archive_players = NULL,
         corrected_at = CASE WHEN v_whole.id <> p_period_id THEN coalesce(p.corrected_at, v_whole.corrected_at) END,
         -- Keeps the name of an earlier attempt, whose view the next step replaces.
         archive_name = coalesce(p.archive_name, centile_store.archive_name(p.id))
@@ -3928,7 +4136,8 @@ $$;
 COMMENT ON FUNCTION centile_store.drop_old_views(p_board_id integer) IS 'Drops the replaced views of a combined board, the newest one only ten seconds after the refresh. Example: SELECT centile_store.drop_old_views(4);';
 
 CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigint) RETURNS TABLE(period_id bigint, board text, period text, ends_at timestamp with time zone, import_source text, import_is_running boolean)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.id, b.slug, centile_store.period_name(p.kind, p.label, p.segment), p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
@@ -4457,6 +4666,8 @@ BEGIN
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at
           OR v_period.segment = '' AND v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         RETURN false;
+    ELSIF v_period.archive_players IS NULL THEN
+        RAISE EXCEPTION 'the archive has not been built and compared' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
@@ -5520,7 +5731,8 @@ $$;
 COMMENT ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) IS 'Opens the rankings of segments in periods of a board, and returns their number. Example: SELECT centile_store.open_segments(1, ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.open_snapshots() RETURNS integer
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
     v_board  record;
@@ -5577,6 +5789,24 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) IS 'Creates the rolling window that is current at an instant, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d'', now()) IS NOT NULL AS is_created;';
+
+CREATE FUNCTION centile_store.outdated_segments(p_period_id bigint) RETURNS SETOF bigint
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT s.id FROM centile_store.periods w
+    JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label
+    JOIN centile_store.cut_offs wc ON wc.period_id = w.id
+    WHERE w.id = p_period_id AND w.segment = '' AND s.segment <> '' AND s.frozen_top IS NOT NULL
+      AND (s.corrected_at IS NOT NULL OR EXISTS (
+          SELECT FROM centile_store.score_transactions t
+          JOIN centile_store.cut_offs c ON c.period_id = s.id
+          WHERE t.board_id = s.board_id AND t.kind IN ('ban', 'unban') AND t.batch > c.batches[t.lane + 1] AND t.batch <= wc.batches[t.lane + 1]
+            AND EXISTS (SELECT FROM centile_store.segment_members m
+                        WHERE m.board_id = s.board_id AND m.user_id = t.user_id AND m.segment = s.segment)))
+    ORDER BY s.id
+$$;
+
+COMMENT ON FUNCTION centile_store.outdated_segments(p_period_id bigint) IS 'Segments of a closed period whose archives must be refreshed after it. Example: SELECT * FROM centile_store.outdated_segments(4);';
 
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
@@ -6171,6 +6401,7 @@ DECLARE
     v_keeps   boolean;
     v_players bigint;
     v_last_at timestamptz;
+    v_outdated bigint[];
 BEGIN
     -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
     -- and with it the scores of its lane.
@@ -6205,6 +6436,7 @@ BEGIN
         PERFORM centile_store.comment_archive(p_period_id, v_before.archive_name, 'MATERIALIZED VIEW');
     END IF;
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
+    v_outdated := ARRAY(SELECT s FROM centile_store.outdated_segments(p_period_id) AS s);
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
     -- row, which centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
@@ -6217,20 +6449,70 @@ BEGIN
         -- Keeps the mark of a correction after the cut-off.
         corrected_at = CASE WHEN v_keeps OR corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
-    UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
-    WHERE id = p_period_id
-    RETURNING * INTO v_after;
+    UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id) WHERE id = p_period_id RETURNING * INTO v_after;
+    PERFORM centile_store.mark_corrected(v_outdated);
     PERFORM centile_store.list_named_players(p_period_id);
-    PERFORM centile_store.note_act(p_actor, 'refresh', v_after.board_id,
+    PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
-        jsonb_strip_nulls(jsonb_build_object(
-            'revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
+        jsonb_strip_nulls(jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
         centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
     RETURN v_after.archive_revision;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Updates the archive of a closed period from the ledger and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+
+CREATE PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean DEFAULT false)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_left   bigint[] := p_period_ids;
+    v_step   record;
+    v_failed text[] := '{}';
+BEGIN
+    WHILE v_left <> '{}' AND NOT is_busy LOOP
+        SELECT * INTO v_step FROM centile_store.refresh_step(v_left[1], p_reason);
+        COMMIT;
+        is_busy := v_step.is_busy;
+        IF v_step.is_refreshed OR is_busy THEN
+            RAISE NOTICE '%', v_step.result;
+        ELSE
+            RAISE WARNING '%', v_step.result;
+            v_failed := v_failed || v_step.result;
+        END IF;
+        v_left := v_step.next || v_left[2:];
+    END LOOP;
+    IF v_failed <> '{}' THEN
+        RAISE EXCEPTION '%', array_to_string(v_failed, '; ') USING ERRCODE = 'CB409';
+    END IF;
+END
+$$;
+
+COMMENT ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) IS 'Refreshes archives and then their outdated segments, each in a transaction. Example: CALL centile_store.refresh_archives(''{}'', NULL);';
+
+CREATE FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_name text := (SELECT format('%s of board %s', centile_store.period_name(p.kind, p.label, p.segment), b.slug)
+                    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id);
+BEGIN
+    is_refreshed := false;
+    is_busy := NOT pg_try_advisory_xact_lock(1128615508, -1);
+    IF is_busy THEN
+        result := 'another process is closing or refreshing periods';
+        RETURN;
+    END IF;
+    result := format('%s is refreshed: revision %s', v_name, centile_store.refresh_archive(p_period_id, session_user, p_reason));
+    next := ARRAY(SELECT s FROM centile_store.outdated_segments(p_period_id) AS s);
+    is_refreshed := true;
+EXCEPTION WHEN OTHERS THEN
+    result := format('%s could not be refreshed: %s', v_name, SQLERRM);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) IS 'Refreshes an archive for an operator. Example: SELECT s.result FROM centile.periods p CROSS JOIN LATERAL centile_store.refresh_step(p.period_id, ''lost in the outage'') s WHERE p.archive = ''centile_archive.main_week_2024_01_15'';';
 
 CREATE FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -6275,7 +6557,8 @@ $$;
 COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Releases rankings of interrupted rebuilds, and returns their number. Example: SELECT centile_store.release_abandoned();';
 
 CREATE FUNCTION centile_store.release_unused_windows() RETURNS boolean
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
     v_board_id integer := (SELECT min(u.board_id) FROM centile_store.unused_windows() u);
@@ -6790,15 +7073,15 @@ BEGIN
         LEFT JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
         WHERE r.value <> 'null' OR NOT a.attnotnull), '{}');
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
-               WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
+               WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets,refresh_corrected}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
                JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
-               WHERE a.atttypid = 'text'::regtype AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
+               WHERE jsonb_typeof(r.value) NOT IN ('null', CASE a.atttypid WHEN 'text'::regtype THEN 'string' WHEN 'boolean'::regtype THEN 'boolean' ELSE jsonb_typeof(r.value) END));
     IF v_name IS NOT NULL THEN
-        RAISE EXCEPTION 'must be a text' USING ERRCODE = 'CB422', DETAIL = v_name;
+        RAISE EXCEPTION '%', CASE jsonb_typeof(v_row -> v_name) WHEN 'boolean' THEN 'must be true or false' ELSE 'must be a text' END USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     -- Members with the names and values of columns.
     v_rules := v_rules || jsonb_strip_nulls(jsonb_build_object(
@@ -6826,7 +7109,7 @@ BEGIN
             layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
             snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
             description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period
+            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period, refresh_corrected = v_new.refresh_corrected
         WHERE b.id = p_board.id
         RETURNING * INTO v_new;
     EXCEPTION WHEN check_violation THEN
@@ -7406,6 +7689,23 @@ $$;
 
 COMMENT ON FUNCTION centile_store.wanted_windows() IS 'Rolling windows that should accept scores and do not yet. Example: SELECT board, label, is_current FROM centile_store.wanted_windows();';
 
+CREATE FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) RETURNS record
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    -- Raises the errors for periods that do not exist, are being prepared or have lost their archive.
+    PERFORM centile_store.source_named(p_board, p_period);
+    IF p_period IS NULL OR p_period LIKE '%@%' THEN
+        RAISE EXCEPTION 'name a whole period: its segments are closed and refreshed together with it' USING ERRCODE = 'CB409';
+    END IF;
+    SELECT r.period_id, r.state, r.ends_at INTO period_id, state, ends_at
+    FROM centile.resolve_period((centile_store.board_named(p_board)).id, p_period) r;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) IS 'Id, state and end of a period that an operator names. Example: SELECT state FROM centile_store.whole_period_named(''main'', ''week:2024-01-15'');';
+
 CREATE FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -7674,10 +7974,11 @@ CREATE VIEW centile.boards AS
     boards.created_at,
     boards.segments,
     boards.buckets,
-    boards.default_period
+    boards.default_period,
+    boards.refresh_corrected
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. refresh_corrected says whether archives that lack a correction are refreshed by themselves. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -9009,12 +9310,14 @@ ALTER TABLE ONLY centile_store.webhooks
 
 GRANT USAGE ON SCHEMA centile TO centile_reader;
 GRANT USAGE ON SCHEMA centile TO centile_service;
+GRANT USAGE ON SCHEMA centile TO centile_operator;
 
 GRANT USAGE ON SCHEMA centile_archive TO centile_reader;
 GRANT USAGE ON SCHEMA centile_archive TO centile_service;
 
 GRANT USAGE ON SCHEMA centile_store TO centile_service;
 GRANT USAGE ON SCHEMA centile_store TO centile_reader;
+GRANT USAGE ON SCHEMA centile_store TO centile_operator;
 
 REVOKE ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) TO centile_service;
@@ -9023,6 +9326,7 @@ REVOKE ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint
 GRANT ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) TO centile_service;
 
 REVOKE ALL ON PROCEDURE centile.apply(IN p_board text) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile.apply(IN p_board text) TO centile_operator;
 GRANT ALL ON PROCEDURE centile.apply(IN p_board text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
@@ -9038,6 +9342,14 @@ GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) TO centile_service;
+
+REVOKE ALL ON PROCEDURE centile.close(IN p_board text, IN p_period text) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile.close(IN p_board text, IN p_period text) TO centile_operator;
+GRANT ALL ON PROCEDURE centile.close(IN p_board text, IN p_period text) TO centile_service;
+
+REVOKE ALL ON PROCEDURE centile.close_due() FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile.close_due() TO centile_operator;
+GRANT ALL ON PROCEDURE centile.close_due() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) TO centile_service;
@@ -9150,6 +9462,14 @@ REVOKE ALL ON FUNCTION centile.ranking(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_service;
 
+REVOKE ALL ON PROCEDURE centile.refresh(IN p_board text, IN p_period text, IN p_reason text) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile.refresh(IN p_board text, IN p_period text, IN p_reason text) TO centile_operator;
+GRANT ALL ON PROCEDURE centile.refresh(IN p_board text, IN p_period text, IN p_reason text) TO centile_service;
+
+REVOKE ALL ON PROCEDURE centile.refresh_due() FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile.refresh_due() TO centile_operator;
+GRANT ALL ON PROCEDURE centile.refresh_due() TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) TO centile_service;
 
@@ -9247,6 +9567,10 @@ GRANT ALL ON FUNCTION centile_store.apply_lane(p_board_id integer, p_lane smalli
 
 REVOKE ALL ON FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.apply_or_mark(p_lane smallint, p_batch bigint, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT until bigint[], OUT is_done boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT until bigint[], OUT is_done boolean) TO centile_operator;
+GRANT ALL ON FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT until bigint[], OUT is_done boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
@@ -9386,6 +9710,14 @@ GRANT ALL ON FUNCTION centile_store.check_written(p_board centile_store.boards) 
 REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) TO centile_service;
 
+REVOKE ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) TO centile_operator;
+GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_operator;
+GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
 
@@ -9409,6 +9741,10 @@ GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smal
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.corrected_archives(p_age interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.corrected_archives(p_age interval) TO centile_operator;
+GRANT ALL ON FUNCTION centile_store.corrected_archives(p_age interval) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) TO centile_service;
@@ -9455,6 +9791,7 @@ REVOKE ALL ON FUNCTION centile_store.drop_old_views(p_board_id integer) FROM PUB
 GRANT ALL ON FUNCTION centile_store.drop_old_views(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
@@ -9655,10 +9992,14 @@ REVOKE ALL ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_
 GRANT ALL ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.open_snapshots() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_snapshots() TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.open_snapshots() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.outdated_segments(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.outdated_segments(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
@@ -9735,6 +10076,14 @@ GRANT ALL ON FUNCTION centile_store.reencrypt_webhook(p_board text, p_was bytea,
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
 
+REVOKE ALL ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) TO centile_operator;
+GRANT ALL ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) TO centile_operator;
+GRANT ALL ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refuse_damaged(p_ranking_id bigint) TO centile_service;
 
@@ -9742,6 +10091,7 @@ REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.release_unused_windows() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.release_unused_windows() TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.release_unused_windows() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) FROM PUBLIC;
@@ -9872,6 +10222,10 @@ GRANT ALL ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards
 
 REVOKE ALL ON FUNCTION centile_store.wanted_windows() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) TO centile_operator;
+GRANT ALL ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;

@@ -4,16 +4,17 @@ CREATE OR REPLACE PROCEDURE centile.apply(p_board text)
 LANGUAGE plpgsql
 AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
-    v_until bigint[];
+    v_step record;
 BEGIN
     COMMIT;
-    v_until := centile_store.logged_batches(v_board.id);
-    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => v_until) a) LOOP
+    SELECT * INTO v_step FROM centile_store.apply_step(p_board, NULL);
+    WHILE NOT v_step.is_done LOOP
         COMMIT;
+        SELECT * INTO v_step FROM centile_store.apply_step(p_board, v_step.until);
     END LOOP;
 END
 $$;
 
 COMMENT ON PROCEDURE centile.apply(text) IS
 'Applies all logged batches of a board, so that ranks by SQL are current. Example: CALL centile.apply(''main'');';
+GRANT EXECUTE ON PROCEDURE centile.apply(text) TO centile_operator;

@@ -48,7 +48,8 @@ BEGIN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
     UPDATE centile_store.periods p
-    SET cut_off_at = clock_timestamp(),
+    -- The comparison sets archive_players.
+    SET cut_off_at = clock_timestamp(), archive_players = NULL,
         corrected_at = CASE WHEN v_whole.id <> p_period_id THEN coalesce(p.corrected_at, v_whole.corrected_at) END,
         -- Keeps the name of an earlier attempt, whose view the next step replaces.
         archive_name = coalesce(p.archive_name, centile_store.archive_name(p.id))

@@ -4,7 +4,8 @@
 -- and are due once their own whole period is closed.
 CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT p.id, b.slug, centile_store.period_name(p.kind, p.label, p.segment), p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
@@ -26,3 +27,4 @@ $$;
 
 COMMENT ON FUNCTION centile_store.due_periods(bigint) IS
 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';
+GRANT EXECUTE ON FUNCTION centile_store.due_periods(bigint) TO centile_operator;

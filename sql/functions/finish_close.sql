@@ -40,6 +40,8 @@ BEGIN
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at
           OR v_period.segment = '' AND v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         RETURN false;
+    ELSIF v_period.archive_players IS NULL THEN
+        RAISE EXCEPTION 'the archive has not been built and compared' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods

@@ -3,7 +3,8 @@
 -- the board keeps. No score enters a snapshot, so this needs no lock that writers take. The label
 -- names the period whose end it is: week-2024-01-15.
 CREATE OR REPLACE FUNCTION centile_store.open_snapshots() RETURNS integer
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_board  record;
@@ -37,3 +38,4 @@ $$;
 
 COMMENT ON FUNCTION centile_store.open_snapshots() IS
 'Opens the snapshots that are due and returns their number. Example: SELECT centile_store.open_snapshots();';
+GRANT EXECUTE ON FUNCTION centile_store.open_snapshots() TO centile_operator;

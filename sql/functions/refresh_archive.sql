@@ -1,7 +1,7 @@
 -- Takes a new cut-off, computes the archive from the ledger while readers continue, freezes the top
 -- again and raises the revision, in one transaction. A segment takes the cut-off of its whole
 -- period, which may be before a correction: the segment then stays marked as long as its whole
--- period does.
+-- period does. Marks the segments that must follow, so that an interrupted call leaves none out.
 CREATE OR REPLACE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -17,6 +17,7 @@ DECLARE
     v_keeps   boolean;
     v_players bigint;
     v_last_at timestamptz;
+    v_outdated bigint[];
 BEGIN
     -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
     -- and with it the scores of its lane.
@@ -51,6 +52,7 @@ BEGIN
         PERFORM centile_store.comment_archive(p_period_id, v_before.archive_name, 'MATERIALIZED VIEW');
     END IF;
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
+    v_outdated := ARRAY(SELECT s FROM centile_store.outdated_segments(p_period_id) AS s);
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
     -- row, which centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
@@ -63,14 +65,12 @@ BEGIN
         -- Keeps the mark of a correction after the cut-off.
         corrected_at = CASE WHEN v_keeps OR corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
-    UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
-    WHERE id = p_period_id
-    RETURNING * INTO v_after;
+    UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id) WHERE id = p_period_id RETURNING * INTO v_after;
+    PERFORM centile_store.mark_corrected(v_outdated);
     PERFORM centile_store.list_named_players(p_period_id);
-    PERFORM centile_store.note_act(p_actor, 'refresh', v_after.board_id,
+    PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
-        jsonb_strip_nulls(jsonb_build_object(
-            'revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
+        jsonb_strip_nulls(jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
         centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
     RETURN v_after.archive_revision;
 END

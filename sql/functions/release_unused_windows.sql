@@ -1,6 +1,7 @@
 -- Handles one board per call, so that no other board waits; call it until it returns false.
 CREATE OR REPLACE FUNCTION centile_store.release_unused_windows() RETURNS boolean
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_board_id integer := (SELECT min(u.board_id) FROM centile_store.unused_windows() u);
@@ -17,3 +18,4 @@ $$;
 
 COMMENT ON FUNCTION centile_store.release_unused_windows() IS
 'Releases the unused rolling windows of a board, and returns whether there were any. Example: SELECT centile_store.release_unused_windows();';
+GRANT EXECUTE ON FUNCTION centile_store.release_unused_windows() TO centile_operator;

@@ -27,15 +27,15 @@ BEGIN
         LEFT JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
         WHERE r.value <> 'null' OR NOT a.attnotnull), '{}');
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
-               WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets}'));
+               WHERE r.value <> 'null' AND r.name = ANY ('{periods,lanes,points_min,points_max,first_layout,kept_archives,events_per_minute,gain_max,on_violation,snapshots,rolling,segments,buckets,refresh_corrected}'));
     IF p_board.mode = 'combined' AND v_name IS NOT NULL THEN
         RAISE EXCEPTION 'does not apply to a combined board' USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     v_name := (SELECT min(r.name) FROM jsonb_each(v_rules) AS r (name, value)
                JOIN pg_attribute a ON a.attrelid = 'centile_store.boards'::regclass AND a.attname = r.name
-               WHERE a.atttypid = 'text'::regtype AND jsonb_typeof(r.value) NOT IN ('string', 'null'));
+               WHERE jsonb_typeof(r.value) NOT IN ('null', CASE a.atttypid WHEN 'text'::regtype THEN 'string' WHEN 'boolean'::regtype THEN 'boolean' ELSE jsonb_typeof(r.value) END));
     IF v_name IS NOT NULL THEN
-        RAISE EXCEPTION 'must be a text' USING ERRCODE = 'CB422', DETAIL = v_name;
+        RAISE EXCEPTION '%', CASE jsonb_typeof(v_row -> v_name) WHEN 'boolean' THEN 'must be true or false' ELSE 'must be a text' END USING ERRCODE = 'CB422', DETAIL = v_name;
     END IF;
     -- Members with the names and values of columns.
     v_rules := v_rules || jsonb_strip_nulls(jsonb_build_object(
@@ -63,7 +63,7 @@ BEGIN
             layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
             snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
             description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period
+            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period, refresh_corrected = v_new.refresh_corrected
         WHERE b.id = p_board.id
         RETURNING * INTO v_new;
     EXCEPTION WHEN check_violation THEN

@@ -242,6 +242,10 @@ struct EventFlags {
     /// Kind of period that requests without a period read [new board: `all_time`, or its first kind]
     #[arg(long, value_name = "KIND", value_parser = period_kinds())]
     default_period: Option<PeriodKind>,
+    /// Whether `centile refresh --due` and the service refresh archives that lack a correction [new
+    /// board: false]
+    #[arg(long, value_name = "BOOL")]
+    refresh_corrected: Option<bool>,
 }
 
 impl EventFlags {
@@ -257,6 +261,7 @@ impl EventFlags {
             rolling: self.rolling.map(|Windows(lengths)| lengths),
             buckets: self.buckets,
             default_period: self.default_period,
+            refresh_corrected: self.refresh_corrected,
             ..BoardSettings::default()
         })
     }

@@ -1,6 +1,8 @@
 //! `centile refresh`: updates the archive of a closed period from the ledger, or computes combined
 //! boards again.
 
+use std::time::Duration;
+
 use clap::{ArgGroup, Args};
 
 use crate::{
@@ -18,7 +20,7 @@ use crate::{
         period::PeriodSelector,
     },
     periods::{
-        closing,
+        closing::{self, RefreshedPeriod},
         combining::{self, RefreshedBoard},
     },
 };
@@ -27,7 +29,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["due", "board"])))]
 pub(super) struct Refresh {
-    /// Compute all combined boards again whose --refresh says so
+    /// Refresh all archives that lack a correction, of boards with --refresh-corrected, and compute all
+    /// combined boards again whose --refresh says so
     #[arg(long)]
     due: bool,
     /// The board
@@ -47,7 +50,7 @@ pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
     let printed = with_instance(config, async |instance| match board {
         Some(board) => refresh_one(instance, &board, period.as_ref(), &act.read()?).await,
         None if act.has_reason() => Err(no_reason()),
-        None => refresh_due(instance, |line| spinner.suspend(|| output::print(line))).await,
+        None => refresh_due(instance, &act.read()?, |line| spinner.suspend(|| output::print(line))).await,
     })
     .await;
     spinner.finish_and_clear();
@@ -75,8 +78,12 @@ async fn refresh_one(
         ));
     }
     let refreshed = closing::refresh(&instance.store.admin, &instance.cache, &board, period, act).await?;
-    let (name, revision, players) = (refreshed.period, refreshed.revision, thousands(refreshed.players));
-    Ok(format!("refreshed {slug} {name}: revision {revision}, {players} players"))
+    Ok(archive_line(slug.as_str(), &refreshed))
+}
+
+fn archive_line(board: &str, refreshed: &RefreshedPeriod) -> String {
+    let RefreshedPeriod { period, revision, players } = refreshed;
+    format!("refreshed {board} {period}: revision {revision}, {} players", thousands(*players))
 }
 
 fn no_reason() -> Error {
@@ -84,24 +91,33 @@ fn no_reason() -> Error {
 }
 
 /// Refreshes what is due. Fails if a refresh failed.
-async fn refresh_due(instance: &Instance, print: impl Fn(String) -> Result<()>) -> Result<String> {
+async fn refresh_due(instance: &Instance, act: &Act, print: impl Fn(String) -> Result<()>) -> Result<String> {
     let (mut done, mut failed) = (0_u32, 0_u32);
-    let has_run = combining::refresh_due(&instance.store.admin, &instance.cache, |board, result| {
+    let mut report = |result: Result<String>, name: &str| {
         let line = match result {
-            Ok(combination) => {
+            Ok(line) => {
                 done += 1;
-                line(&combination)
+                line
             }
             Err(error) => {
                 failed += 1;
-                format!("failed    {board}: {error}")
+                format!("failed    {name}: {error}")
             }
         };
         print(line).ok();
+    };
+    let (admin, cache) = (&instance.store.admin, &instance.cache);
+    // The archives first, because combined boards may read them.
+    let has_refreshed = closing::refresh_due(admin, cache, Duration::ZERO, Some(act), |board, period, result| {
+        report(result.map(|done| archive_line(board, &done)), &format!("{board} {period}"));
     })
     .await?;
-    match (has_run, done, failed) {
-        (false, ..) => Ok("another process is refreshing combined boards; nothing was done".to_owned()),
+    let has_combined = combining::refresh_due(admin, cache, |board, result| {
+        report(result.map(|done| line(&done)), board);
+    })
+    .await?;
+    match (has_refreshed && has_combined, done, failed) {
+        (false, _, 0) => Ok(format!("another process is closing or refreshing: {done} refreshed")),
         (_, 0, 0) => Ok("nothing is due".to_owned()),
         (_, done, 0) => Ok(format!("{done} refreshed")),
         (_, _, failed) => {

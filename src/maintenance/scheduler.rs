@@ -32,6 +32,10 @@ use crate::{
 /// Interval of ledger maintenance: partitions of coming months, and expired ids.
 const LEDGER_EVERY: Duration = Duration::from_mins(10);
 
+/// Delay of a refresh after an archive's last correction, so that a series of corrections takes one,
+/// and after a failure.
+const REFRESH_DELAY: Duration = Duration::from_mins(1);
+
 /// The parts that background maintenance uses.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
@@ -60,7 +64,8 @@ impl Scheduler {
     ///   outdated tops from Redis;
     /// - at the interval `every`: moves players to other segments, delivers messages, checks counts,
     ///   prepares rolling windows, rebuilds damaged rankings, closes due periods, drops expired
-    ///   archives, removes rows of released rankings, and computes combined boards;
+    ///   archives, removes rows of released rankings, refreshes corrected archives of boards that want
+    ///   this, and computes combined boards;
     /// - at this interval, or earlier after many accepted scores: rebalances.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
@@ -108,6 +113,16 @@ impl Scheduler {
         // A task of its own: the rows of a large ranking take minutes, for which no period must wait.
         self.repeat(background, every, "rows of closed rankings could not be removed", |this| async move {
             closing::remove_released(&this.store.admin).await.map(drop)
+        });
+        self.repeat(background, every, "corrected archives could not be refreshed", |this| async move {
+            let cache = &this.rankings.cache;
+            closing::refresh_due(&this.store.admin, cache, REFRESH_DELAY, None, |board, period, result| {
+                if let Err(error) = result {
+                    tracing::error!(board, period, %error, "a corrected archive could not be refreshed");
+                }
+            })
+            .await
+            .map(drop)
         });
         self.repeat(background, every, "combined boards could not be refreshed", |this| async move {
             combining::refresh_due(&this.store.admin, &this.rankings.cache, |board, result| {

@@ -177,6 +177,9 @@ pub struct BoardSettings {
     /// board without it. It must be one that the board keeps.
     #[schema(value_type = Option<RecurringKind>)]
     pub default_period: Option<PeriodKind>,
+    /// Whether the service refreshes archives that lack a correction; false by default. Otherwise an
+    /// operator does, with `centile refresh`.
+    pub refresh_corrected: Option<bool>,
     /// How a board of mode `combined` is computed. Such a board has one period, `all_time`. It may set
     /// title, order, ties, time zone, frozen top, reading, tags, score format, description, icon,
     /// colour and tiers. A change to sources, join or aggregate makes a refresh due at once. Until it
@@ -283,6 +286,9 @@ pub struct Board {
     /// Kind of period that requests without `period` read.
     #[schema(value_type = String, example = "all_time")]
     pub default_period: PeriodKind,
+    /// Whether the service refreshes archives that lack a correction.
+    #[schema(example = false)]
+    pub refresh_corrected: bool,
     /// When the board was created.
     pub created_at: DateTime<Utc>,
     /// How a combined board is computed; none for other boards.
@@ -349,6 +355,7 @@ pub fn example(slug: &str) -> Result<Board> {
         segments: Vec::new(),
         buckets: Buckets::All,
         default_period: PeriodKind::AllTime,
+        refresh_corrected: false,
         created_at: DateTime::UNIX_EPOCH,
         combination: None,
         limits: Limits {

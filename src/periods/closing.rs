@@ -6,7 +6,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -249,14 +249,63 @@ pub async fn refresh(
     let another =
         || Error::retry(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
     let mut closer = admin.closer().await?.ok_or_else(another)?;
-    let (revision, players) = closer.refresh(period_id, act).await?;
-    frozen::put_shared(admin, cache, period_id).await;
-    for segment in admin.outdated_segments(period_id).await? {
-        closer.refresh(segment, act).await?;
-        frozen::put_shared(admin, cache, segment).await;
+    let refreshed = refresh_archive(admin, cache, &mut closer, period_id, named.name, Some(act)).await?;
+    closer.end().await;
+    Ok(refreshed)
+}
+
+/// Refreshes the archives that have lacked a correction for this time, on boards with the rule
+/// `refresh_corrected`, and reports the board and the result of each at once. After a failure, an
+/// archive counts as just corrected. Without an act, the audit log names the role of the session.
+///
+/// Returns `false`, and does nothing, while another process is closing or refreshing periods.
+pub async fn refresh_due(
+    admin: &Administrator,
+    cache: &Cache,
+    age: Duration,
+    act: Option<&Act>,
+    mut report: impl FnMut(&str, &str, Result<RefreshedPeriod>),
+) -> Result<bool> {
+    // Usually nothing is due, and the lock is not needed.
+    if admin.corrected_archives(age).await?.is_empty() {
+        return Ok(true);
+    }
+    let Some(mut closer) = admin.closer().await? else { return Ok(false) };
+    for (period_id, board, period) in admin.corrected_archives(age).await? {
+        let result = refresh_archive(admin, cache, &mut closer, period_id, period.clone(), act).await;
+        if result.is_err() {
+            admin.defer_refresh(period_id).await?;
+        }
+        report(&board, &period, result);
     }
     closer.end().await;
-    Ok(RefreshedPeriod { period: named.name, revision, players })
+    Ok(true)
+}
+
+/// Refreshes an archive and then its outdated segments, each in a transaction. If a segment cannot be
+/// refreshed, the others are refreshed nevertheless, and [`Error::Conflict`] is returned.
+async fn refresh_archive(
+    admin: &Administrator,
+    cache: &Cache,
+    closer: &mut Closer,
+    period_id: i64,
+    period: String,
+    act: Option<&Act>,
+) -> Result<RefreshedPeriod> {
+    let (revision, players) = closer.refresh(period_id, act).await?;
+    frozen::put_shared(admin, cache, period_id).await;
+    let mut failed = Vec::new();
+    for segment in admin.outdated_segments(period_id).await? {
+        match closer.refresh(segment, act).await {
+            Ok(_) => frozen::put_shared(admin, cache, segment).await,
+            Err(error) => failed.push(error.to_string()),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(RefreshedPeriod { period, revision, players });
+    }
+    let reasons = failed.join("; ");
+    Err(Error::other_conflict(format!("{period} is refreshed, but not all of its segments: {reasons}")))
 }
 
 /// An archive that exceeds its board's retention.

@@ -128,9 +128,35 @@ impl Administrator {
     /// Returns the segments of a closed period whose archives lack a correction, or a later ban or
     /// unban of one of their players.
     pub(crate) async fn outdated_segments(&self, period_id: i64) -> Result<Vec<i64>> {
-        let segments =
-            sqlx::query_file_scalar!("sql/queries/outdated_segments.sql", period_id).fetch_all(&self.writers).await?;
-        Ok(segments)
+        let query = sqlx::query_scalar!(
+            r#"SELECT s.id AS "id!" FROM centile_store.outdated_segments($1) AS s (id)"#,
+            period_id
+        );
+        Ok(query.fetch_all(&self.writers).await?)
+    }
+
+    /// Returns the archives that have lacked a correction for this time, on boards that refresh these:
+    /// period id, board and period name. A segment comes with its whole period.
+    pub(crate) async fn corrected_archives(&self, age: Duration) -> Result<Vec<(i64, String, String)>> {
+        let corrected = sqlx::query!(
+            r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!"
+               FROM centile_store.corrected_archives(make_interval(secs => $1))"#,
+            age.as_secs_f64()
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        Ok(corrected.into_iter().map(|row| (row.period_id, row.board, row.period)).collect())
+    }
+
+    /// Makes an archive that still lacks a correction count as just corrected.
+    pub(crate) async fn defer_refresh(&self, period_id: i64) -> Result<()> {
+        sqlx::query!(
+            "UPDATE centile_store.periods SET corrected_at = clock_timestamp() WHERE id = $1 AND corrected_at IS NOT NULL",
+            period_id
+        )
+        .execute(&self.writers)
+        .await?;
+        Ok(())
     }
 
     /// Returns the frozen top of a closed period; `None` when the period is not closed or its
@@ -240,13 +266,13 @@ impl Closer {
     }
 
     /// Refreshes an archive from the current ledger; returns its new revision and number of
-    /// players.
-    pub(crate) async fn refresh(&mut self, period_id: i64, act: &Act) -> Result<(i32, u64)> {
+    /// players. Without an act, the audit log names the role of the session.
+    pub(crate) async fn refresh(&mut self, period_id: i64, act: Option<&Act>) -> Result<(i32, u64)> {
         let query = sqlx::query_scalar!(
             r#"SELECT centile_store.refresh_archive($1, $2, $3) AS "revision!""#,
             period_id,
-            act.by.as_str(),
-            act.reason()
+            act.map(|act| act.by.as_str()),
+            act.and_then(Act::reason)
         );
         let revision = written(query.fetch_one(&mut self.0).await)?;
         Ok((revision, self.players(period_id).await.map_err(Error::after_write)?))

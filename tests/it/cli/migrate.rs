@@ -340,7 +340,8 @@ async fn keys_that_had_to_sign_are_revoked() {
         }
         let signed = "boards, signing_secret IS NOT NULL AS signed, created_at";
         edit(root, "sql/views/api_keys.sql", "boards, created_at", signed);
-        edit(root, "sql/views/boards.sql", ", default_period\n", "\n");
+        edit(root, "sql/views/boards.sql", ", default_period, refresh_corrected\n", "\n");
+        edit(root, "sql/functions/corrected_archives.sql", "b.refresh_corrected", "false");
     });
     migrate_to(db.url(), &before, LOCK_WAIT).await.unwrap();
     db.execute(

@@ -2,6 +2,7 @@
 
 mod correction;
 mod import;
+mod operator;
 mod retention;
 
 use std::{fmt::Write as _, io::Write as _};

@@ -148,6 +148,11 @@ async fn segments_are_closed_refreshed_and_dropped_with_their_period() {
     run(&db, &["refresh", "--board", "main", "--period", "week:2024-01-08", "--by", "dora", "--reason", "x"]).well();
     compare(&site, &pool).await;
     assert_eq!(page(&site, "main", "period=week:2024-01-08&segment=country:DE").await[0].2, "p0");
+    run(&db, &correct).well();
+    db.execute("CALL centile.refresh_due()").await;
+    let marked = "SELECT count(*) FROM centile.archive_index WHERE needs_refresh";
+    assert_eq!(query_scalar::<_, i64>(marked).fetch_one(&pool).await.ok(), Some(0));
+    compare(&site, &pool).await;
     run(&db, &["verify"]).well();
 
     // Retention drops the archives of segments with that of their period.
@@ -162,6 +167,65 @@ async fn segments_are_closed_refreshed_and_dropped_with_their_period() {
     }
     assert_eq!(page(&site, "main", "period=week:2024-01-15&segment=country:nobody").await, []);
     run(&db, &["verify"]).well();
+}
+
+/// A ban marks no closed period: the refresh of the whole period finds the segments that must follow.
+#[tokio::test]
+async fn no_segment_is_left_out_of_an_interrupted_or_failed_refresh() {
+    const WEEK: &str = "week:2024-01-08";
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let pool = db.pool().await;
+    run(&db, &["close", "--due"]).well();
+    let shown = async || {
+        let mut shown = Vec::new();
+        for segment in ["", "&segment=class:mage", "&segment=country:DE"] {
+            let rows = page(&site, "main", &format!("period={WEEK}{segment}")).await;
+            shown.push(rows.iter().any(|row| row.2 == "p0"));
+        }
+        shown
+    };
+    let lacking = async || -> Vec<String> {
+        let lacking = "SELECT segment FROM centile.period_status WHERE needs_refresh ORDER BY segment";
+        query_scalar(lacking).fetch_all(&pool).await.unwrap()
+    };
+    let due = "CALL centile.refresh_due()";
+    let ban = async |is_banned: bool| db.execute(&format!("SELECT centile.ban_user('main', 'p0', {is_banned})")).await;
+
+    // A kill after the first of the three archives.
+    ban(true).await;
+    db.execute("SELECT centile_store.refresh_archive(period_id, 'dora', 'x') FROM centile.periods WHERE label = '2024-01-08' AND segment = ''").await;
+    assert_eq!(lacking().await, ["class:mage", "country:DE"]);
+    db.execute(due).await;
+    assert!(lacking().await.is_empty());
+    until("no archive shows the player", async || shown().await == [false; 3]).await;
+
+    // The first segment cannot be refreshed.
+    let first: (String, String) = query_as(
+        "SELECT segment, archive FROM centile.periods WHERE label = '2024-01-08' AND segment IN ('class:mage', 'country:DE') ORDER BY period_id",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    let rename = |from: &str, to: &str| format!("ALTER MATERIALIZED VIEW {from} RENAME TO {to}");
+    let name = first.1.strip_prefix("centile_archive.").unwrap();
+    for is_banned in [false, true] {
+        db.execute(&rename(&first.1, "away")).await;
+        ban(is_banned).await;
+        if is_banned {
+            let refresh = format!("CALL centile.refresh('main', '{WEEK}')");
+            let failed = sqlx::raw_sql(AssertSqlSafe(refresh)).execute(&pool).await.unwrap_err().to_string();
+            assert!(failed.contains(&format!("{WEEK}@{} of board main could not be refreshed", first.0)), "{failed}");
+        } else {
+            run(&db, &["refresh", "--board", "main", "--period", WEEK])
+                .refused(1, &["is refreshed, but not all of its segments: an archive is missing"]);
+        }
+        assert_eq!(lacking().await, [first.0.as_str()]);
+        db.execute(&rename("centile_archive.away", name)).await;
+        db.execute(due).await;
+        until("the archives agree", async || shown().await == [!is_banned; 3]).await;
+        run(&db, &["verify"]).well();
+    }
 }
 
 /// The archives of segments keep the live rankings as of the end of the period.

@@ -117,6 +117,49 @@ async fn a_reader_reads_the_contract_and_nothing_else() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Procedures, and the steps that they call.
+const OPERATOR_CALLS: [&str; 15] = [
+    "centile.apply",
+    "centile.close",
+    "centile.close_due",
+    "centile.refresh",
+    "centile.refresh_due",
+    "centile_store.apply_step",
+    "centile_store.close_periods",
+    "centile_store.close_step",
+    "centile_store.corrected_archives",
+    "centile_store.due_periods",
+    "centile_store.open_snapshots",
+    "centile_store.refresh_archives",
+    "centile_store.refresh_step",
+    "centile_store.release_unused_windows",
+    "centile_store.whole_period_named",
+];
+
+#[tokio::test]
+async fn an_operator_calls_the_procedures_and_reads_no_table() {
+    let db = TestDb::new().await;
+    let pool = db.pool().await;
+    let calls: Vec<String> = query_scalar(
+        "SELECT format('%s.%s', p.pronamespace::regnamespace, p.proname) FROM pg_proc p
+         WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace) AND has_function_privilege('centile_operator', p.oid, 'EXECUTE')
+         ORDER BY format('%s.%s', p.pronamespace::regnamespace, p.proname) COLLATE \"C\"",
+    )
+    .fetch_all(&pool)
+    .await
+    .unwrap();
+    assert_eq!(calls, OPERATOR_CALLS);
+    let tables: Vec<String> = query_scalar(
+        "SELECT c.oid::regclass::text FROM pg_class c
+         WHERE c.relnamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace, 'centile_archive'::regnamespace) AND c.relkind IN ('r', 'p', 'v', 'm')
+             AND has_table_privilege('centile_operator', c.oid, 'SELECT, INSERT, UPDATE, DELETE')",
+    )
+    .fetch_all(&pool)
+    .await
+    .unwrap();
+    assert!(tables.is_empty(), "{tables:?}");
+}
+
 #[tokio::test]
 async fn public_has_no_rights() {
     let db = TestDb::new().await;
@@ -285,12 +328,11 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     let request = serve.client.get(serve.at("/v1/boards/main/scores/ann?period=week")).send().await.unwrap();
     let standing: Value = request.json().await.unwrap();
     assert_eq!((&standing["rank"], &standing["score"]), (&json!(1), &json!(7)), "{standing}");
-    let version: String = query_scalar(
-        "SELECT version FROM centile.period_status WHERE board = 'main' AND kind = 'week' AND state = 'open'",
-    )
-    .fetch_one(&mut service)
-    .await
-    .unwrap();
+    let version: String =
+        query_scalar("SELECT version FROM centile.period_status WHERE board = 'main' AND kind = 'week' AND state = 'open'")
+            .fetch_one(&mut service)
+            .await
+            .unwrap();
     assert_eq!(standing["version"], version);
     assert!(serve.stop().await.success(), "{}", serve.output());
 

@@ -106,7 +106,7 @@ async fn one_process_refreshes_at_a_time_and_failures_wait() {
     assert_eq!(tried().well(), "nothing is due\n");
     age(&db, "61 seconds").await;
     let session = db.hold("SELECT centile_store.try_combining_lock()").await;
-    assert_eq!(tried().well(), "another process is refreshing combined boards; nothing was done\n");
+    assert_eq!(tried().well(), "another process is closing or refreshing: 0 refreshed\n");
     drop(session);
     db.execute("UPDATE centile_store.periods SET starts_at = '2020-01-01' WHERE label = 'spring'").await;
     crate::support::wait::until_blocking("the lock is free", || {

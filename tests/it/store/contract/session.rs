@@ -127,12 +127,13 @@ impl Session {
     /// output of psql.
     pub async fn run(&mut self, role: Option<&str>, statement: &str) -> sqlx::Result<String> {
         if statement.starts_with("CALL ") {
-            // A procedure that commits: outside a transaction block.
+            // A procedure that commits: outside a transaction block, in a database of its own.
+            let db = TestDb::new().await;
+            db.execute(readme::SAMPLE).await;
+            let mut connection = PgConnection::connect(db.url()).await?;
             let role = role.unwrap_or("none");
-            raw_sql(AssertSqlSafe(format!("SET ROLE {role}"))).execute(&mut self.connection).await?;
-            let called = raw_sql(AssertSqlSafe(statement)).execute(&mut self.connection).await;
-            raw_sql("RESET ROLE").execute(&mut self.connection).await?;
-            return called.map(|_| "CALL".to_owned());
+            raw_sql(AssertSqlSafe(format!("SET ROLE {role}"))).execute(&mut connection).await?;
+            return raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.map(|_| "CALL".to_owned());
         }
         let mut transaction = self.connection.begin().await?;
         raw_sql(AssertSqlSafe(self.rewind.as_str())).execute(&mut *transaction).await?;

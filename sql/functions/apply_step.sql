@@ -1,0 +1,27 @@
+-- Without p_until, the first step: up to the batches that are logged now. Later batches, which a
+-- caller may name, are not: the log shows it if batches were missing. The first step of a call that
+-- applies something is recorded.
+CREATE OR REPLACE FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT until bigint[], OUT is_done boolean)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_before bigint[];
+BEGIN
+    IF cardinality(p_until) <> v_board.lanes THEN
+        RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
+    END IF;
+    until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_board.id)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
+    -- What another session applies meanwhile is not this call's work.
+    PERFORM centile_store.lock_buckets(v_board.id);
+    v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
+    is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);
+    PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('batches', until), 'bucket rows')
+    WHERE p_until IS NULL AND centile_store.applied_batches(v_board.id, v_board.lanes) <> v_before;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.apply_step(text, bigint[]) IS
+'One step of centile.apply. Example: SELECT s.is_done FROM centile_store.apply_step(''main'', NULL) s;';
+GRANT EXECUTE ON FUNCTION centile_store.apply_step(text, bigint[]) TO centile_operator;
