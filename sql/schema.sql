@@ -138,7 +138,7 @@ BEGIN
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
     IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
-        PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
+        PERFORM centile_store.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, v_event.user_id, v_at) m HAVING count(*) > 0;
@@ -391,7 +391,7 @@ BEGIN
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
-    PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    PERFORM centile_store.open_periods(v_board.id, ARRAY[p_at]);
     -- Its segments may have changed before the lock.
     v_board := centile_store.board_named(p_board);
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
@@ -734,60 +734,6 @@ $$;
 
 COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which centile_reader may run. p_period defaults to the default period of the board. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
-CREATE FUNCTION centile.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
-    LANGUAGE sql
-    AS $$
-    WITH gone AS (
-        DELETE FROM centile_store.batch_log c
-        USING (SELECT o.board_id, o.lane, o.batch
-               FROM centile_store.boards b
-               CROSS JOIN generate_series(0, b.lanes - 1) AS n
-               CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.written_at FROM centile_store.batch_log x
-                                   WHERE x.board_id = b.id AND x.lane = n AND x.batch < centile_store.last_logged(b.id, n::smallint)
-                                     AND x.batch <= (centile_store.applied_batches(b.id, b.lanes))[n + 1] ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
-               WHERE o.written_at < now() - p_kept
-               LIMIT greatest(p_limit, 0)) old
-        WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
-        RETURNING 1)
-    SELECT count(*) FROM gone
-$$;
-
-COMMENT ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the log, except those that are not applied and the newest of each lane, and returns their number. Example: SELECT centile.forget_batches();';
-
-CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
-    LANGUAGE sql
-    AS $$
-    WITH old AS (
-        SELECT id FROM centile_store.quarantine
-        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
-    ), gone AS (
-        DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
-    )
-    SELECT count(*) FROM gone
-$$;
-
-COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, at least 8 days, and returns their number. Example: SELECT centile.forget_decided_events();';
-
-CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
-    LANGUAGE sql
-    AS $$
-    WITH erased AS (
-        DELETE FROM centile_store.erasures e
-        WHERE e.ctid = ANY (ARRAY(SELECT d.ctid FROM centile_store.erasures d
-                                  WHERE d.done_at < now() - interval '7 days' LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
-        RETURNING 1
-    ), settled AS (
-        UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL
-        WHERE k.ctid = ANY (ARRAY(SELECT r.ctid FROM centile_store.api_keys r
-                                  WHERE r.request_sha256 IS NOT NULL AND r.created_at < now() - interval '7 days'
-                                  LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
-        RETURNING 1
-    )
-    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled)
-$$;
-
-COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';
-
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ((get_byte(sha256(convert_to(p_external_id, 'UTF8'::name)), 0) << 8) + get_byte(sha256(convert_to(p_external_id, 'UTF8'::name)), 1));
@@ -858,42 +804,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Marks a user as banned or not, so that every board refuses or accepts the player''s scores; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
-
-CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) RETURNS integer
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_board     centile_store.boards;
-    v_period    record;
-    v_period_id bigint;
-    v_opened    integer := 0;
-BEGIN
-    PERFORM centile_store.lock_for_opening(p_board_id);
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    PERFORM centile_store.check_written(v_board);
-    FOR v_period IN
-        SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
-        FROM unnest(v_board.periods) AS k (kind)
-        CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
-        -- Computes no calendar for a time inside a known period.
-        CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
-        WHERE NOT EXISTS (SELECT FROM centile_store.periods o
-                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
-        ORDER BY p.starts_at, k.kind
-    LOOP
-        INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
-        VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
-        RETURNING id INTO v_period_id;
-        UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
-        v_opened := v_opened + 1;
-    END LOOP;
-    -- On a cluster, lock_for_opening sets it.
-    PERFORM set_config('centile.left_out', '', true);
-    RETURN v_opened;
-END
-$$;
-
-COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -1647,7 +1557,7 @@ CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
     SET search_path TO 'pg_catalog', 'pg_temp'
     RETURN (SELECT centile_store.version_text(CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, (g.lanes)::integer) ELSE centile_store.lane_batches(g.board_id, (g.lanes)::integer) END) AS version_text FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
 
-COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking at the applied batches, or at the last ones without bucket rows, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking at the applied batches, or at the last ones without bucket rows, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods WHERE ranking_id IS NOT NULL LIMIT 1;';
 
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -4771,6 +4681,40 @@ $$;
 
 COMMENT ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) IS 'The scores between the first buckets of a new ranking. Example: SELECT centile_store.first_bounds(''{"expected_points": 5000}'');';
 
+CREATE FUNCTION centile_store.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        DELETE FROM centile_store.batch_log c
+        USING (SELECT o.board_id, o.lane, o.batch
+               FROM centile_store.boards b
+               CROSS JOIN generate_series(0, b.lanes - 1) AS n
+               CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.written_at FROM centile_store.batch_log x
+                                   WHERE x.board_id = b.id AND x.lane = n AND x.batch < centile_store.last_logged(b.id, n::smallint)
+                                     AND x.batch <= (centile_store.applied_batches(b.id, b.lanes))[n + 1] ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
+               WHERE o.written_at < now() - p_kept
+               LIMIT greatest(p_limit, 0)) old
+        WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
+        RETURNING 1)
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile_store.forget_batches(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the log, except those that are not applied and the newest of each lane, and returns their number. Example: SELECT centile_store.forget_batches();';
+
+CREATE FUNCTION centile_store.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH old AS (
+        SELECT id FROM centile_store.quarantine
+        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile_store.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, at least 8 days, and returns their number. Example: SELECT centile_store.forget_decided_events();';
+
 CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
     LANGUAGE sql
     SET enable_seqscan TO 'off'
@@ -4787,6 +4731,26 @@ CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
 $$;
 
 COMMENT ON FUNCTION centile_store.forget_event_ids(p_limit integer) IS 'Deletes expired ids of events, up to a limit, and returns their number. Example: SELECT centile_store.forget_event_ids(10) >= 0 AS is_done;';
+
+CREATE FUNCTION centile_store.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH erased AS (
+        DELETE FROM centile_store.erasures e
+        WHERE e.ctid = ANY (ARRAY(SELECT d.ctid FROM centile_store.erasures d
+                                  WHERE d.done_at < now() - interval '7 days' LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    ), settled AS (
+        UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL
+        WHERE k.ctid = ANY (ARRAY(SELECT r.ctid FROM centile_store.api_keys r
+                                  WHERE r.request_sha256 IS NOT NULL AND r.created_at < now() - interval '7 days'
+                                  LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
+        RETURNING 1
+    )
+    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled)
+$$;
+
+COMMENT ON FUNCTION centile_store.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile_store.forget_expired_ids();';
 
 CREATE FUNCTION centile_store.forget_fillings(p_board_id integer) RETURNS void
     LANGUAGE sql
@@ -5686,6 +5650,42 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_epoch() IS 'Records the epoch of this primary for its replicas, and returns it. Example: SELECT centile_store.note_epoch();';
 
+CREATE FUNCTION centile_store.open_periods(p_board_id integer, p_times timestamp with time zone[]) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board     centile_store.boards;
+    v_period    record;
+    v_period_id bigint;
+    v_opened    integer := 0;
+BEGIN
+    PERFORM centile_store.lock_for_opening(p_board_id);
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    PERFORM centile_store.check_written(v_board);
+    FOR v_period IN
+        SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
+        FROM unnest(v_board.periods) AS k (kind)
+        CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
+        -- Computes no calendar for a time inside a known period.
+        CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
+        WHERE NOT EXISTS (SELECT FROM centile_store.periods o
+                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
+        ORDER BY p.starts_at, k.kind
+    LOOP
+        INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
+        VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
+        RETURNING id INTO v_period_id;
+        UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
+        v_opened := v_opened + 1;
+    END LOOP;
+    -- On a cluster, lock_for_opening sets it.
+    PERFORM set_config('centile.left_out', '', true);
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile_store.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+
 CREATE FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) RETURNS bigint[]
     LANGUAGE sql STABLE
     AS $$
@@ -6145,7 +6145,7 @@ BEGIN
         v_from := format('FROM centile_archive.%I a WHERE a.user_id = %s', v_source.archive_name, p_user_id);
         RETURN QUERY VALUES
             ('archive of the closed period', format('SELECT p.archive FROM centile.periods p WHERE p.period_id = %s', v_source.id)),
-            ('version', format('SELECT s.version FROM centile.period_status s WHERE s.period_id = %s', v_source.id)),
+            ('version', format('SELECT s.version FROM centile.periods s WHERE s.period_id = %s', v_source.id)),
             ('score', 'SELECT a.score ' || v_from), ('rank', 'SELECT a.rank ' || v_from), ('position', 'SELECT a."position" ' || v_from);
         RETURN;
     END IF;
@@ -8117,121 +8117,6 @@ CREATE VIEW centile.combinations AS
 
 COMMENT ON VIEW centile.combinations IS 'Combined boards: their sources, how these are joined, aggregated and refreshed, the snapshot of the ranking, and the failures since. Example: SELECT board, join_rule, aggregate, sources, refresh, players, failures, failure FROM centile.combinations ORDER BY board;';
 
-CREATE TABLE centile_store.players (
-    board_id integer NOT NULL,
-    lane smallint NOT NULL,
-    banned boolean DEFAULT false NOT NULL,
-    was_reset boolean DEFAULT false NOT NULL,
-    user_id bigint NOT NULL,
-    batch bigint DEFAULT 0 NOT NULL,
-    period_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    rank_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    tie_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    zero_periods bigint[],
-    CONSTRAINT players_keys_of_periods CHECK (((cardinality(rank_keys) = cardinality(period_ids)) AND (cardinality(tie_keys) = cardinality(period_ids))))
-)
-WITH (fillfactor='80');
-
-COMMENT ON TABLE centile_store.players IS 'Players of a board: bans, resets, and the standings in whole periods that are not closed. A segment has the standings of its whole period. See the view leaderboard.';
-
-COMMENT ON COLUMN centile_store.players.lane IS 'The player''s writer lane.';
-
-COMMENT ON COLUMN centile_store.players.batch IS 'The batch of the lane that last changed the standings.';
-
-COMMENT ON COLUMN centile_store.players.period_ids IS 'The whole period of each standing. Standings in closed periods remain until the next score.';
-
-COMMENT ON COLUMN centile_store.players.zero_periods IS 'Periods in which all counted events have 0 points. A score other than 0 then marks a sum that stopped at its limit of 64 bits.';
-
-CREATE VIEW centile_store.leaderboard AS
- SELECT x.ranking_id,
-    x.user_id,
-    centile.rank_key(k.rank_key, b.score_order) AS score,
-    k.rank_key,
-    k.tie_key,
-    centile.tie_key_time(k.tie_key) AS reached_at,
-    x.lane,
-    COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros,
-    (- x.user_id) AS user_key
-   FROM ((( SELECT g.id AS ranking_id,
-            q.id AS period_id,
-            p.board_id,
-            p.user_id,
-            p.lane,
-            p.period_ids,
-            p.rank_keys,
-            p.tie_keys,
-            p.zero_periods
-           FROM ((centile_store.rankings g
-             JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment = ''::text))))
-             JOIN centile_store.players p ON ((p.board_id = q.board_id)))
-        UNION ALL
-         SELECT g.id,
-            w.id,
-            p.board_id,
-            p.user_id,
-            p.lane,
-            p.period_ids,
-            p.rank_keys,
-            p.tie_keys,
-            p.zero_periods
-           FROM ((((centile_store.rankings g
-             JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment <> ''::text))))
-             JOIN centile_store.periods w ON (((w.board_id = q.board_id) AND (w.kind = q.kind) AND (w.label = q.label) AND (w.segment = ''::text))))
-             JOIN centile_store.segment_members m ON (((m.board_id = q.board_id) AND (m.segment = q.segment) AND m.is_member AND (m.changed_at < q.ends_at))))
-             JOIN centile_store.players p ON (((p.board_id = m.board_id) AND (p.user_id = m.user_id))))
-          WHERE (NOT (EXISTS ( SELECT
-                   FROM centile_store.segment_members l
-                  WHERE ((l.board_id = m.board_id) AND (l.user_id = m.user_id) AND (l.segment = m.segment) AND (l.batch > m.batch) AND (l.changed_at < q.ends_at)))))) x
-     LEFT JOIN centile_store.boards b ON ((b.id = x.board_id)))
-     CROSS JOIN LATERAL ( SELECT x.rank_keys[n.place] AS rank_key,
-            x.tie_keys[n.place] AS tie_key
-           FROM ( SELECT array_position(x.period_ids, x.period_id) AS place
-                 OFFSET 0) n
-          WHERE (n.place IS NOT NULL)
-         OFFSET 0) k);
-
-COMMENT ON VIEW centile_store.leaderboard IS 'Entries: the standing of each player in each ranking. Example: SELECT user_id, score FROM centile_store.leaderboard WHERE ranking_id = 1 ORDER BY rank_key DESC LIMIT 3;';
-
-CREATE VIEW centile.current_ranking_month AS
- SELECT b.slug AS board,
-    p.label,
-    row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
-        CASE
-            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
-        END AS rank,
-    u.external_id AS user_id,
-    u.name AS user_name,
-    l.score,
-    l.reached_at
-   FROM (((centile_store.periods p
-     JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
-     JOIN centile_store.users u ON ((u.id = l.user_id)))
-  WHERE ((p.kind = 'month'::text) AND (p.segment = ''::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
-
-COMMENT ON VIEW centile.current_ranking_month IS 'The standings of every board''s current month. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
-
-CREATE VIEW centile.current_ranking_week AS
- SELECT b.slug AS board,
-    p.label,
-    row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
-        CASE
-            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
-        END AS rank,
-    u.external_id AS user_id,
-    u.name AS user_name,
-    l.score,
-    l.reached_at
-   FROM (((centile_store.periods p
-     JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
-     JOIN centile_store.users u ON ((u.id = l.user_id)))
-  WHERE ((p.kind = 'week'::text) AND (p.segment = ''::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
-
-COMMENT ON VIEW centile.current_ranking_week IS 'The standings of every board''s current week. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
-
 CREATE TABLE centile_store.score_transactions (
     id bigint NOT NULL,
     occurred_at timestamp with time zone NOT NULL,
@@ -8379,50 +8264,6 @@ CREATE VIEW centile.imports AS
 
 COMMENT ON VIEW centile.imports IS 'Imports of all boards; an import that has neither ended nor been abandoned prevents the board''s periods from closing. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 
-CREATE VIEW centile.last_month AS
- SELECT b.slug AS board,
-    p.label,
-        CASE
-            WHEN (p.state = 'closed'::text) THEN 'closed'::text
-            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
-            ELSE 'due'::text
-        END AS state,
-    r."position",
-    r.rank,
-    r.user_id,
-    r.user_name,
-    r.score,
-    r.reached_at
-   FROM (((centile_store.boards b
-     CROSS JOIN LATERAL centile.period_before('month'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
-     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label) AND (p.segment = ''::text))))
-     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at, internal_id))
-  WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
-
-COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
-
-CREATE VIEW centile.last_week AS
- SELECT b.slug AS board,
-    p.label,
-        CASE
-            WHEN (p.state = 'closed'::text) THEN 'closed'::text
-            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
-            ELSE 'due'::text
-        END AS state,
-    r."position",
-    r.rank,
-    r.user_id,
-    r.user_name,
-    r.score,
-    r.reached_at
-   FROM (((centile_store.boards b
-     CROSS JOIN LATERAL centile.period_before('week'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
-     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label) AND (p.segment = ''::text))))
-     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at, internal_id))
-  WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
-
-COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
-
 CREATE TABLE centile_store.outbox (
     id bigint NOT NULL,
     board_id integer NOT NULL,
@@ -8484,66 +8325,6 @@ CREATE VIEW centile.outbox AS
 
 COMMENT ON VIEW centile.outbox IS 'Messages for receivers about closed periods, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
 
-CREATE VIEW centile.period_status AS
- SELECT b.slug AS board,
-    p.kind,
-    p.label,
-        CASE
-            WHEN (p.state = ANY (ARRAY['closed'::text, 'preparing'::text])) THEN p.state
-            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
-            WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
-            WHEN ((p.starts_at > statement_timestamp()) OR ((p.kind = 'rolling'::text) AND (EXISTS ( SELECT
-               FROM centile.rolling_window(split_part(p.label, '-'::text, 1), statement_timestamp(), b.time_zone) w(label, starts_at, ends_at, current_from)
-              WHERE (w.ends_at < p.ends_at))))) THEN 'upcoming'::text
-            ELSE 'open'::text
-        END AS state,
-    p.starts_at,
-    p.ends_at,
-        CASE
-            WHEN (p.ranking_id IS NULL) THEN p.archive_players
-            WHEN g.has_bucket_rows THEN ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
-               FROM centile_store.bucket_counts x,
-                LATERAL unnest(x.counts) c(players)
-              WHERE (x.ranking_id = p.ranking_id))
-            ELSE NULL::bigint
-        END AS players,
-        CASE
-            WHEN (p.ranking_id IS NOT NULL) THEN centile.version_of(p.ranking_id)
-            WHEN (p.frozen_top IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), ('a'::text || p.id), p.archive_revision)
-            ELSE NULL::text
-        END AS version,
-    e.last_event_at,
-    (statement_timestamp() - e.last_event_at) AS last_event_age,
-        CASE
-            WHEN (p.frozen_top IS NOT NULL) THEN ('centile_archive.'::text || p.archive_name)
-            ELSE NULL::text
-        END AS archive,
-    NULLIF(p.archive_revision, 0) AS revision,
-    p.archive_differences AS differences,
-        CASE
-            WHEN ((p.state = 'closed'::text) AND (p.archive_revision > 0) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
-            ELSE NULL::boolean
-        END AS agrees,
-    ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL)) AS needs_refresh,
-    p.closed_at,
-    p.id AS period_id,
-    p.segment
-   FROM (((((centile_store.boards b
-     CROSS JOIN LATERAL ( SELECT COALESCE(centile.last_event_at(b.id, max(l_1.last_at)), max(l_1.last_at)) AS last_at
-           FROM centile_store.board_lanes l_1
-          WHERE (l_1.board_id = b.id)) l)
-     JOIN centile_store.periods p ON ((p.board_id = b.id)))
-     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
-     LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = ANY (ARRAY['m'::"char", 'r'::"char"])) AND a.relispopulated)))
-     CROSS JOIN LATERAL ( SELECT
-                CASE
-                    WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
-                    WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at)) THEN l.last_at
-                    ELSE NULL::timestamp with time zone
-                END AS last_event_at) e);
-
-COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. players is NULL for an open period without bucket rows. The last event of a period that is not closed is NULL if the board has had later events. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
-
 CREATE VIEW centile.periods AS
  SELECT b.slug AS board,
     p.kind,
@@ -8552,6 +8333,7 @@ CREATE VIEW centile.periods AS
     p.ends_at,
         CASE
             WHEN (p.state = ANY (ARRAY['closed'::text, 'preparing'::text])) THEN p.state
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
             WHEN ((p.starts_at > statement_timestamp()) OR ((p.kind = 'rolling'::text) AND (EXISTS ( SELECT
                FROM centile.rolling_window(split_part(p.label, '-'::text, 1), statement_timestamp(), b.time_zone) w(label, starts_at, ends_at, current_from)
@@ -8573,20 +8355,42 @@ CREATE VIEW centile.periods AS
             WHEN (p.frozen_top IS NOT NULL) THEN ('centile_archive.'::text || p.archive_name)
             ELSE NULL::text
         END AS archive,
-        CASE
-            WHEN (p.frozen_top IS NOT NULL) THEN p.archive_revision
-            ELSE NULL::integer
-        END AS archive_revision,
+    NULLIF(p.archive_revision, 0) AS revision,
         CASE p.state
             WHEN 'closed'::text THEN p.tiers
             ELSE b.tiers
         END AS tiers,
-    p.segment
-   FROM ((centile_store.periods p
+    p.segment,
+        CASE
+            WHEN (p.ranking_id IS NOT NULL) THEN centile.version_of(p.ranking_id)
+            WHEN (p.frozen_top IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), ('a'::text || p.id), p.archive_revision)
+            ELSE NULL::text
+        END AS version,
+    e.last_event_at,
+    (statement_timestamp() - e.last_event_at) AS last_event_age,
+    p.archive_differences AS differences,
+        CASE
+            WHEN ((p.state = 'closed'::text) AND (p.archive_revision > 0) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
+            ELSE NULL::boolean
+        END AS agrees,
+    ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL)) AS needs_refresh,
+    p.closed_at
+   FROM ((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
+     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
+     LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = ANY (ARRAY['m'::"char", 'r'::"char"])) AND a.relispopulated)))
+     LEFT JOIN LATERAL ( SELECT
+                CASE
+                    WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
+                    WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at)) THEN l.last_at
+                    ELSE NULL::timestamp with time zone
+                END AS last_event_at
+           FROM ( SELECT COALESCE(centile.last_event_at(b.id, m.last_at), m.last_at) AS last_at
+                   FROM ( SELECT max(x.last_at) AS last_at
+                           FROM centile_store.board_lanes x
+                          WHERE (x.board_id = b.id)) m) l) e ON (true));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players (NULL for an open one without bucket rows) and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'State, players, version, last event and archive of every period opened so far. A period is upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed), closing or closed. players is NULL for an open period without bucket rows. The last event of a period that is not closed is NULL if the board has had later events. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, version, last_event_at, archive, revision, differences, agrees FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -8613,6 +8417,81 @@ CREATE VIEW centile.quarantine AS
      JOIN centile_store.users u ON ((u.id = q.user_id)));
 
 COMMENT ON VIEW centile.quarantine IS 'Events that broke a rule of their board: waiting, accepted into the ledger, or rejected. Example: SELECT board, user_id, points, rule, detail, state FROM centile.quarantine ORDER BY quarantine_id;';
+
+CREATE TABLE centile_store.players (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    banned boolean DEFAULT false NOT NULL,
+    was_reset boolean DEFAULT false NOT NULL,
+    user_id bigint NOT NULL,
+    batch bigint DEFAULT 0 NOT NULL,
+    period_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    rank_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    tie_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    zero_periods bigint[],
+    CONSTRAINT players_keys_of_periods CHECK (((cardinality(rank_keys) = cardinality(period_ids)) AND (cardinality(tie_keys) = cardinality(period_ids))))
+)
+WITH (fillfactor='80');
+
+COMMENT ON TABLE centile_store.players IS 'Players of a board: bans, resets, and the standings in whole periods that are not closed. A segment has the standings of its whole period. See the view leaderboard.';
+
+COMMENT ON COLUMN centile_store.players.lane IS 'The player''s writer lane.';
+
+COMMENT ON COLUMN centile_store.players.batch IS 'The batch of the lane that last changed the standings.';
+
+COMMENT ON COLUMN centile_store.players.period_ids IS 'The whole period of each standing. Standings in closed periods remain until the next score.';
+
+COMMENT ON COLUMN centile_store.players.zero_periods IS 'Periods in which all counted events have 0 points. A score other than 0 then marks a sum that stopped at its limit of 64 bits.';
+
+CREATE VIEW centile_store.leaderboard AS
+ SELECT x.ranking_id,
+    x.user_id,
+    centile.rank_key(k.rank_key, b.score_order) AS score,
+    k.rank_key,
+    k.tie_key,
+    centile.tie_key_time(k.tie_key) AS reached_at,
+    x.lane,
+    COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros,
+    (- x.user_id) AS user_key
+   FROM ((( SELECT g.id AS ranking_id,
+            q.id AS period_id,
+            p.board_id,
+            p.user_id,
+            p.lane,
+            p.period_ids,
+            p.rank_keys,
+            p.tie_keys,
+            p.zero_periods
+           FROM ((centile_store.rankings g
+             JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment = ''::text))))
+             JOIN centile_store.players p ON ((p.board_id = q.board_id)))
+        UNION ALL
+         SELECT g.id,
+            w.id,
+            p.board_id,
+            p.user_id,
+            p.lane,
+            p.period_ids,
+            p.rank_keys,
+            p.tie_keys,
+            p.zero_periods
+           FROM ((((centile_store.rankings g
+             JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment <> ''::text))))
+             JOIN centile_store.periods w ON (((w.board_id = q.board_id) AND (w.kind = q.kind) AND (w.label = q.label) AND (w.segment = ''::text))))
+             JOIN centile_store.segment_members m ON (((m.board_id = q.board_id) AND (m.segment = q.segment) AND m.is_member AND (m.changed_at < q.ends_at))))
+             JOIN centile_store.players p ON (((p.board_id = m.board_id) AND (p.user_id = m.user_id))))
+          WHERE (NOT (EXISTS ( SELECT
+                   FROM centile_store.segment_members l
+                  WHERE ((l.board_id = m.board_id) AND (l.user_id = m.user_id) AND (l.segment = m.segment) AND (l.batch > m.batch) AND (l.changed_at < q.ends_at)))))) x
+     LEFT JOIN centile_store.boards b ON ((b.id = x.board_id)))
+     CROSS JOIN LATERAL ( SELECT x.rank_keys[n.place] AS rank_key,
+            x.tie_keys[n.place] AS tie_key
+           FROM ( SELECT array_position(x.period_ids, x.period_id) AS place
+                 OFFSET 0) n
+          WHERE (n.place IS NOT NULL)
+         OFFSET 0) k);
+
+COMMENT ON VIEW centile_store.leaderboard IS 'Entries: the standing of each player in each ranking. Example: SELECT user_id, score FROM centile_store.leaderboard WHERE ranking_id = 1 ORDER BY rank_key DESC LIMIT 3;';
 
 CREATE TABLE centile_store.leaderboard_bucket (
     bucket smallint NOT NULL,
@@ -9386,15 +9265,6 @@ REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period 
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.forget_batches(p_kept interval, p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile.lane_hash(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_service;
@@ -9409,9 +9279,6 @@ GRANT ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p
 
 REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_reader;
@@ -9848,8 +9715,17 @@ GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_act
 REVOKE ALL ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.forget_batches(p_kept interval, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.forget_batches(p_kept interval, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.forget_decided_events(p_limit integer, p_keep interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.forget_decided_events(p_limit integer, p_keep interval) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.forget_expired_ids(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.forget_expired_ids(p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.forget_fillings(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_fillings(p_board_id integer) TO centile_service;
@@ -9984,6 +9860,9 @@ GRANT ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status 
 
 REVOKE ALL ON FUNCTION centile_store.note_epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_epoch() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.open_periods(p_board_id integer, p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_periods(p_board_id integer, p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_segment_periods(p_period_ids bigint[]) TO centile_service;
@@ -10276,17 +10155,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.combinations TO centile
 GRANT SELECT ON TABLE centile.combinations TO centile_reader;
 GRANT SELECT ON TABLE centile.combinations TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
-
-GRANT SELECT ON TABLE centile_store.leaderboard TO centile_reader;
-GRANT SELECT ON TABLE centile_store.leaderboard TO centile_service;
-
-GRANT SELECT ON TABLE centile.current_ranking_month TO centile_reader;
-GRANT SELECT ON TABLE centile.current_ranking_month TO centile_service;
-
-GRANT SELECT ON TABLE centile.current_ranking_week TO centile_reader;
-GRANT SELECT ON TABLE centile.current_ranking_week TO centile_service;
-
 GRANT SELECT,INSERT ON TABLE centile_store.score_transactions TO centile_service;
 
 GRANT SELECT ON TABLE centile.ledger_months TO centile_reader;
@@ -10311,12 +10179,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_serv
 GRANT SELECT ON TABLE centile.imports TO centile_reader;
 GRANT SELECT ON TABLE centile.imports TO centile_service;
 
-GRANT SELECT ON TABLE centile.last_month TO centile_reader;
-GRANT SELECT ON TABLE centile.last_month TO centile_service;
-
-GRANT SELECT ON TABLE centile.last_week TO centile_reader;
-GRANT SELECT ON TABLE centile.last_week TO centile_service;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;
@@ -10324,14 +10186,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_ser
 GRANT SELECT ON TABLE centile.outbox TO centile_reader;
 GRANT SELECT ON TABLE centile.outbox TO centile_service;
 
-GRANT SELECT ON TABLE centile.period_status TO centile_reader;
-GRANT SELECT ON TABLE centile.period_status TO centile_service;
-
 GRANT SELECT ON TABLE centile.periods TO centile_reader;
 GRANT SELECT ON TABLE centile.periods TO centile_service;
 
 GRANT SELECT ON TABLE centile.quarantine TO centile_reader;
 GRANT SELECT ON TABLE centile.quarantine TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
+
+GRANT SELECT ON TABLE centile_store.leaderboard TO centile_reader;
+GRANT SELECT ON TABLE centile_store.leaderboard TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
 GRANT SELECT ON TABLE centile_store.leaderboard_bucket TO centile_reader;

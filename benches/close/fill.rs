@@ -114,7 +114,7 @@ fn add_week(bench: &Bench, board_id: i32, n: u32, (players, events): (u64, u64),
          FROM (SELECT timestamp '2020-01-01' + {n} * interval '1 month' AS m) x"
     ))?;
     bench.psql(&format!(
-        "SELECT centile.ensure_ledger_months('{starts}', '{starts}'), centile.open_periods({board_id}, '{{{starts} 12:00Z}}')"
+        "SELECT centile.ensure_ledger_months('{starts}', '{starts}'), centile_store.open_periods({board_id}, '{{{starts} 12:00Z}}')"
     ))?;
     bench.psql(&format!(
         "SELECT setseed(0.{n}1);

@@ -76,7 +76,7 @@ fn fill(bench: &Bench, players: u32) -> BenchResult<()> {
     ))?;
     bench.psql(&format!(
         "SELECT setseed(0.5), centile.ensure_ledger_months(now() - interval '{DAYS} days', now()),
-                centile.open_periods({board}, ARRAY(SELECT now() - n * interval '1 day' FROM generate_series(1, {DAYS}) AS n));
+                centile_store.open_periods({board}, ARRAY(SELECT now() - n * interval '1 day' FROM generate_series(1, {DAYS}) AS n));
          INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
          SELECT {board}, u.id, (random() * 1000000)::bigint, now() - n * interval '1 day', u.lane_hash % 2, 1
          FROM generate_series(1, {DAYS}) AS n CROSS JOIN centile_store.users u;

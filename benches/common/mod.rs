@@ -266,7 +266,7 @@ pub fn fill(bench: &Bench, board: &str, players: u32) -> BenchResult<()> {
          SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"
     ))?;
     bench.psql(&format!(
-        "SELECT setseed(0.5), centile.open_periods({board_id}, ARRAY[now()]);
+        "SELECT setseed(0.5), centile_store.open_periods({board_id}, ARRAY[now()]);
          INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
          SELECT {board_id}, u.id, (random() * 1000000)::bigint, clock_timestamp(), u.lane_hash % 2, 1 FROM centile_store.users u;
          UPDATE centile_store.board_lanes SET batch = 1, last_at = clock_timestamp() WHERE board_id = {board_id}"
@@ -289,7 +289,7 @@ pub fn fill_ledger(bench: &Bench, database: &str, board: &str, file: &Path) -> B
                  ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING";
     // Sorted by player, so that rows are appended to the ledger's indexes.
     let ledger = format!(
-        "SELECT centile.open_periods(b.board_id, ARRAY[now()]) FROM centile.boards b WHERE b.slug = '{board}';
+        "SELECT centile_store.open_periods(b.board_id, ARRAY[now()]) FROM centile.boards b WHERE b.slug = '{board}';
          INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, occurred_at, lane, batch)
          SELECT b.id, u.id, 'score', g.points, now(), u.lane_hash % b.lanes, 1
          FROM given g

@@ -15,7 +15,7 @@ BEGIN
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
     IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
-        PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
+        PERFORM centile_store.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, v_event.user_id, v_at) m HAVING count(*) > 0;

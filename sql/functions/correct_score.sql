@@ -27,7 +27,7 @@ BEGIN
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
-    PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    PERFORM centile_store.open_periods(v_board.id, ARRAY[p_at]);
     -- Its segments may have changed before the lock.
     v_board := centile_store.board_named(p_board);
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)

@@ -1,7 +1,7 @@
 -- Indexes in use follow within a second, and an index that needs a deleted batch reloads. Batches
 -- that are not applied stay, and so does the newest of each lane, where rebuilds find the lane's
 -- number. A call reads the oldest batches of each lane and deletes at most p_limit rows.
-CREATE OR REPLACE FUNCTION centile.forget_batches(p_kept interval DEFAULT interval '20 minutes', p_limit integer DEFAULT 10000) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.forget_batches(p_kept interval DEFAULT interval '20 minutes', p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH gone AS (
@@ -19,5 +19,5 @@ AS $$
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_batches(interval, integer) IS
-'Deletes batches older than p_kept from the log, except those that are not applied and the newest of each lane, and returns their number. Example: SELECT centile.forget_batches();';
+COMMENT ON FUNCTION centile_store.forget_batches(interval, integer) IS
+'Deletes batches older than p_kept from the log, except those that are not applied and the newest of each lane, and returns their number. Example: SELECT centile_store.forget_batches();';

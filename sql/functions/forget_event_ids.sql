@@ -1,4 +1,4 @@
--- A part of centile.forget_expired_ids that each server of a cluster does for its own lanes. Reads
+-- A part of centile_store.forget_expired_ids that each server of a cluster does for its own lanes. Reads
 -- the ids that have expired first, so that a call costs the same however many have expired. The
 -- planner cannot know the limit, and would otherwise sort all of them.
 CREATE OR REPLACE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint

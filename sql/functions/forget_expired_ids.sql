@@ -1,5 +1,5 @@
 -- Each step is bounded, so that it never locks many rows.
-CREATE OR REPLACE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH erased AS (
@@ -17,5 +17,5 @@ AS $$
     SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled)
 $$;
 
-COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
-'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';
+COMMENT ON FUNCTION centile_store.forget_expired_ids(integer) IS
+'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile_store.forget_expired_ids();';

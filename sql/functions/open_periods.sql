@@ -1,5 +1,5 @@
 -- Each gets its own ranking. Takes the structure lock exclusively: call it before any other lock.
-CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
+CREATE OR REPLACE FUNCTION centile_store.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -33,5 +33,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.open_periods(integer, timestamptz[]) IS
-'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+COMMENT ON FUNCTION centile_store.open_periods(integer, timestamptz[]) IS
+'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile_store.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';

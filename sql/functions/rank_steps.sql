@@ -23,7 +23,7 @@ BEGIN
         v_from := format('FROM centile_archive.%I a WHERE a.user_id = %s', v_source.archive_name, p_user_id);
         RETURN QUERY VALUES
             ('archive of the closed period', format('SELECT p.archive FROM centile.periods p WHERE p.period_id = %s', v_source.id)),
-            ('version', format('SELECT s.version FROM centile.period_status s WHERE s.period_id = %s', v_source.id)),
+            ('version', format('SELECT s.version FROM centile.periods s WHERE s.period_id = %s', v_source.id)),
             ('score', 'SELECT a.score ' || v_from), ('rank', 'SELECT a.rank ' || v_from), ('position', 'SELECT a."position" ' || v_from);
         RETURN;
     END IF;

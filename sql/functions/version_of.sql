@@ -5,5 +5,5 @@ RETURN (SELECT centile_store.version_text(CASE WHEN g.has_bucket_rows THEN centi
         FROM centile_store.rankings g WHERE g.id = p_ranking_id);
 
 COMMENT ON FUNCTION centile.version_of(bigint) IS
-'The version of a ranking at the applied batches, or at the last ones without bucket rows, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+'The version of a ranking at the applied batches, or at the last ones without bucket rows, as answers by SQL carry it: the epoch and a digest. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods WHERE ranking_id IS NOT NULL LIMIT 1;';
 GRANT EXECUTE ON FUNCTION centile.version_of(bigint) TO centile_reader;

@@ -1,6 +1,6 @@
 -- By start; snapshots and windows, which overlap, by their end. Omits what cannot be read: a snapshot
 -- that is being taken, and a window that is being filled, is next, or was released.
-SELECT p.kind AS "kind!", p.label AS "label!", nullif(p.starts_at, '-infinity') AS starts_at, nullif(p.ends_at, 'infinity') AS ends_at, p.state AS "state!"
+SELECT p.kind AS "kind!", p.label AS "label!", nullif(p.starts_at, '-infinity') AS starts_at, nullif(p.ends_at, 'infinity') AS ends_at, CASE p.state WHEN 'closing' THEN 'due' ELSE p.state END AS "state!"
 FROM (SELECT p.*, CASE WHEN kind IN ('snapshot', 'rolling') THEN p.ends_at ELSE p.starts_at END AS place FROM centile.periods p
       WHERE p.board = $1 AND p.segment = '' AND (p.kind <> 'snapshot' OR p.state = 'closed')
         AND (p.kind <> 'rolling' OR p.archive IS NOT NULL OR (p.ranking_id IS NOT NULL AND p.state <> 'upcoming'))) p

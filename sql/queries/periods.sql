@@ -1,4 +1,4 @@
-SELECT kind AS "kind!", label AS "label!", nullif(starts_at, '-infinity') AS starts_at, nullif(ends_at, 'infinity') AS ends_at, state AS "state!"
+SELECT kind AS "kind!", label AS "label!", nullif(starts_at, '-infinity') AS starts_at, nullif(ends_at, 'infinity') AS ends_at, CASE state WHEN 'closing' THEN 'due' ELSE state END AS "state!"
 FROM (SELECT p.*, row_number() OVER (PARTITION BY kind ORDER BY ends_at DESC) AS place FROM centile.periods p
       -- Omits what cannot be read: a snapshot that is being taken, and a window that is being filled, is
       -- next, or was released.

@@ -220,7 +220,9 @@ impl ScoreWriter {
     /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
         self.reader.servers.require_coordinator()?;
-        sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.score_writers).await?;
+        sqlx::query!("SELECT centile_store.open_periods($1, $2)", board_id, times)
+            .fetch_one(&self.score_writers)
+            .await?;
         Ok(())
     }
 

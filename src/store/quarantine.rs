@@ -75,7 +75,7 @@ impl Administrator {
     pub(crate) async fn forget_decided_events(&self) -> Result<u64> {
         let mut gone = 0;
         for pool in self.lane_pools() {
-            let query = sqlx::query_scalar!(r#"SELECT centile.forget_decided_events() AS "gone!""#);
+            let query = sqlx::query_scalar!(r#"SELECT centile_store.forget_decided_events() AS "gone!""#);
             gone += query.fetch_one(&pool).await?;
         }
         Ok(gone.unsigned_abs())

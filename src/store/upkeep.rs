@@ -76,7 +76,7 @@ impl Administrator {
     pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
         let mut forgotten = 0;
         for pool in self.reader.servers.worker_pools().iter().chain([&self.writers]) {
-            let query = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#);
+            let query = sqlx::query_scalar!(r#"SELECT centile_store.forget_expired_ids() AS "forgotten!""#);
             forgotten += query.fetch_one(pool).await?;
         }
         Ok(forgotten.unsigned_abs())
@@ -87,7 +87,7 @@ impl Administrator {
     pub(crate) async fn forget_batches(&self) -> Result<u64> {
         let mut forgotten = 0;
         for pool in self.lane_pools() {
-            let query = sqlx::query_scalar!(r#"SELECT centile.forget_batches() AS "forgotten!""#);
+            let query = sqlx::query_scalar!(r#"SELECT centile_store.forget_batches() AS "forgotten!""#);
             forgotten += query.fetch_one(&pool).await?;
         }
         Ok(forgotten.unsigned_abs())

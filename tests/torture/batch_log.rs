@@ -24,7 +24,7 @@ const WRITE: &str = "
         SELECT ARRAY(SELECT (random() * 1e7)::bigint FROM generate_series(1, 25) WHERE n >= 0) AS k) k";
 /// Statement of `maintain`, with the clock of the simulation.
 const DELETE: &str = "
-    SELECT centile.forget_batches(now() - timestamptz '2026-01-01Z' - make_interval(mins => $1::integer + 1) + interval '20 minutes')";
+    SELECT centile_store.forget_batches(now() - timestamptz '2026-01-01Z' - make_interval(mins => $1::integer + 1) + interval '20 minutes')";
 const SIZES: &str = "
     SELECT (SELECT count(*) FROM centile_store.batch_log), pg_relation_size('centile_store.batch_log'),
            pg_indexes_size('centile_store.batch_log')";

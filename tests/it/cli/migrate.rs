@@ -143,14 +143,14 @@ const USERS_VIEWS: &str = "
     CREATE SCHEMA report;
     CREATE VIEW report.best AS SELECT user_id, rank FROM centile.standings WHERE rank <= 3;
     CREATE VIEW report.page AS SELECT user_id, score FROM centile.page('main', 'all_time', 1, 3);
-    CREATE VIEW report.previous AS SELECT user_id, score FROM centile.last_week;
+    CREATE VIEW report.missing AS SELECT windows_missing FROM centile.upkeep;
     GRANT EXECUTE ON FUNCTION centile.epoch() TO pg_monitor";
 
 /// Data visible to the user, and the identities of the underlying objects.
 async fn users_state(db: &TestDb) -> (i64, i64, Vec<i64>, bool) {
     query_as(
         "SELECT (SELECT count(*) FROM report.best), (SELECT sum(score)::bigint FROM report.page),
-                ARRAY['centile.standings'::regclass::oid::bigint, 'centile.last_week'::regclass::oid::bigint,
+                ARRAY['centile.standings'::regclass::oid::bigint, 'centile.upkeep'::regclass::oid::bigint,
                       'centile.epoch'::regproc::oid::bigint, 'centile.page'::regproc::oid::bigint],
                 has_function_privilege('pg_monitor', 'centile.epoch()', 'EXECUTE')",
     )
@@ -202,12 +202,12 @@ async fn a_changed_signature_under_a_users_view_stops_the_upgrade() {
     let db = TestDb::new().await;
     db.execute(USERS_VIEWS).await;
     let before = db.dump();
-    // centile.last_week calls it, and report.previous reads centile.last_week.
-    let changed = changed_files(|root| edit(root, "sql/functions/period_before.sql", "p_zone", "p_time_zone"));
+    // centile.upkeep calls it, and report.missing reads centile.upkeep.
+    let changed = changed_files(|root| edit(root, "sql/functions/rolling_window.sql", "p_zone", "p_time_zone"));
     let error = migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap_err().to_string();
-    assert!(error.contains("report.previous") && error.contains("centile.last_week"), "{error}");
+    assert!(error.contains("report.missing") && error.contains("centile.upkeep"), "{error}");
     assert_eq!(db.dump(), before);
-    db.execute("DROP VIEW report.previous").await;
+    db.execute("DROP VIEW report.missing").await;
     migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap();
 }
 

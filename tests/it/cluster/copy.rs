@@ -34,7 +34,7 @@ const RANKINGS: &str = "
 /// show applied batches, layouts, versions, sizes, partitions or combined boards.
 const VIEWS: &str = "
     SELECT v.viewname, query_to_xml(format('SELECT to_jsonb(v) - ''{lane,lanes,oldest_due_age,outbox_oldest_age,unapplied_age}''::text[] AS columns FROM centile.%I v ORDER BY 1', v.viewname), true, false, '')::text
-    FROM pg_views v WHERE v.schemaname = 'centile' AND v.viewname NOT IN ('apply_lag', 'archive_index', 'bucket_occupancy', 'combinations', 'database_limits', 'ledger_months', 'period_status', 'periods', 'table_health') ORDER BY 1";
+    FROM pg_views v WHERE v.schemaname = 'centile' AND v.viewname NOT IN ('apply_lag', 'archive_index', 'bucket_occupancy', 'combinations', 'database_limits', 'ledger_months', 'periods', 'table_health') ORDER BY 1";
 
 type Rankings = Vec<(String, String, String, Option<serde_json::Value>)>;
 

@@ -25,7 +25,7 @@ pub async fn board(db: &TestDb, slug: &str) {
         "SELECT centile.create_board('{slug}', '{{\"periods\": [\"day\"], \"lanes\": 1}}');
          SELECT centile.ensure_users('{{ann,bob}}', '{{Ann,Zoë}}');
          SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-20');
-         SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day')))
+         SELECT centile_store.open_periods(b.board_id, ARRAY(SELECT generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day')))
          FROM centile.boards b WHERE b.slug = '{slug}';
          SELECT r FROM centile.boards b
          CROSS JOIN LATERAL (

@@ -200,7 +200,7 @@ async fn the_page_shows_the_rows_of_the_views() {
 
     let periods: Vec<Status> = query_as(
         "SELECT board, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END, state, coalesce(players, 0), version, needs_refresh
-         FROM centile.period_status WHERE state <> 'closed' OR needs_refresh OR differences > 0",
+         FROM centile.periods WHERE state <> 'closed' OR needs_refresh OR differences > 0",
     )
     .fetch_all(&pool)
     .await

@@ -183,7 +183,7 @@ async fn a_segment_of_a_closed_period_is_repaired_and_rebuilt() {
     db.execute(
         "SELECT centile.create_board('main', '{\"lanes\": 1, \"periods\": [\"week\"], \"segments\": [\"country\"]}');
          SELECT centile.put_user('p' || n, p_attributes => '{\"country\": \"DE\"}') FROM generate_series(1, 20) n;
-         SELECT centile.open_periods(1, ARRAY[now()]);
+         SELECT centile_store.open_periods(1, ARRAY[now()]);
          SELECT centile_store.open_segments(1, array_agg(id), array_agg('country:DE'::text)) FROM centile_store.periods;
          INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
          SELECT 1, u.id, s, 0, 1, '-infinity', true FROM centile_store.users u, unnest('{\"\", country:DE}'::text[]) s;

@@ -17,7 +17,7 @@ const PAST: &str = "
     SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 3000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
-    SELECT centile.open_periods(1, '{2024-01-03 12:00Z}');
+    SELECT centile_store.open_periods(1, '{2024-01-03 12:00Z}');
     SELECT count(r)
     FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 3000 + 1) % 4 AS lane, array_agg('p' || n % 3000 + 1 ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 500 ORDER BY n) AS points,

@@ -12,7 +12,7 @@ const PAST: &str = "
     SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months(now() - interval '2 months', now());
-    SELECT centile.open_periods(1, ARRAY[now()]);
+    SELECT centile_store.open_periods(1, ARRAY[now()]);
     SELECT count(r)
     FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 1000 + 1) % 4 AS lane, array_agg('p' || n % 1000 + 1 ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 500 + 1 ORDER BY n) AS points,

@@ -23,7 +23,7 @@ async fn a_call_reads_only_the_ids_that_it_deletes() {
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let mut transaction = connection.begin().await.unwrap();
     let deleted: i64 =
-        query_scalar("SELECT centile.forget_expired_ids(100)").fetch_one(&mut *transaction).await.unwrap();
+        query_scalar("SELECT centile_store.forget_expired_ids(100)").fetch_one(&mut *transaction).await.unwrap();
     let read: i64 = query_scalar(
         "SELECT sum(pg_stat_get_xact_tuples_returned(r.oid))::bigint
          FROM (SELECT 'centile_store.transaction_ids'::regclass::oid
@@ -40,7 +40,9 @@ async fn a_call_reads_only_the_ids_that_it_deletes() {
         .unwrap();
     assert_eq!(oldest, Some(19_900), "the ids that expired first are deleted first");
     transaction.commit().await.unwrap();
-    while query_scalar::<_, i64>("SELECT centile.forget_expired_ids()").fetch_one(&mut connection).await.unwrap() > 0 {}
+    while query_scalar::<_, i64>("SELECT centile_store.forget_expired_ids()").fetch_one(&mut connection).await.unwrap()
+        > 0
+    {}
     let left: (i64, bool) =
         query_as("SELECT count(*), min(expires_at) >= now() - interval '1 minute' FROM centile_store.transaction_ids")
             .fetch_one(&mut connection)

@@ -20,7 +20,7 @@ const PAST: &str = "
     SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 2, \"first_layout\": {\"bounds\": [80,110,130,150]}}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
-    SELECT centile.open_periods(1, '{2024-01-03 12:00Z,2024-01-10 12:00Z}');
+    SELECT centile_store.open_periods(1, '{2024-01-03 12:00Z,2024-01-10 12:00Z}');
     SELECT count(r)
     FROM (SELECT centile.lane_hash('p' || lpad((n % 300 + 1)::text, 3, '0')) % 2 AS lane,
                  array_agg('p' || lpad((n % 300 + 1)::text, 3, '0') ORDER BY n) AS users,

@@ -420,7 +420,7 @@ async fn open(pool: &PgPool, zone: &str, times: &[&str]) {
     sqlx::query(zoned).bind(zone).execute(pool).await.unwrap();
     let times: Vec<DateTime<Utc>> = times.iter().map(|time| time.parse().unwrap()).collect();
     for time in times {
-        let opened = "SELECT centile.open_periods(1, ARRAY[$1::timestamptz])";
+        let opened = "SELECT centile_store.open_periods(1, ARRAY[$1::timestamptz])";
         sqlx::query(opened).bind(time).execute(pool).await.unwrap();
         let again: i32 = sqlx::query_scalar(opened).bind(time).fetch_one(pool).await.unwrap();
         assert_eq!(again, 0, "{time} in {zone}");

@@ -18,7 +18,7 @@ pub const PAST: &str = "
     SELECT centile.create_board('arena', '{\"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
-    SELECT centile.open_periods(1, ARRAY(SELECT generate_series('2024-01-01 12:00Z'::timestamptz, '2024-02-03', '1 week')));
+    SELECT centile_store.open_periods(1, ARRAY(SELECT generate_series('2024-01-01 12:00Z'::timestamptz, '2024-02-03', '1 week')));
     SELECT count(r)
     FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 1000 + 1) % 4 AS lane, array_agg('p' || n % 1000 + 1 ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 500 ORDER BY n) AS points,
@@ -92,7 +92,7 @@ const SNAPSHOTS: &str = "
     SELECT centile.create_board('arena', '{\"periods\": [\"all_time\"], \"lanes\": 4}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months(now() - interval '6 months', now());
-    SELECT centile.open_periods(1, ARRAY[now()]);
+    SELECT centile_store.open_periods(1, ARRAY[now()]);
     SELECT count(r)
     FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 1000 + 1) % 4 AS lane, array_agg('p' || n % 1000 + 1 ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 500 + 1 ORDER BY n) AS points,

@@ -237,9 +237,9 @@ async fn windows_follow_each_other_under_load() {
     assert_eq!(left, 0);
     // They never had an archive, so none is missing.
     let without =
-        "SELECT count(*) FROM centile.period_status WHERE kind = 'rolling' AND state = 'closed' AND archive IS NULL";
+        "SELECT count(*) FROM centile.periods WHERE kind = 'rolling' AND state = 'closed' AND archive IS NULL";
     assert!(query_scalar::<_, i64>(without).fetch_one(&pool).await.unwrap() > 0);
-    let wrong = "SELECT count(*) FROM centile.period_status WHERE agrees IS FALSE";
+    let wrong = "SELECT count(*) FROM centile.periods WHERE agrees IS FALSE";
     assert_eq!(query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
 }
 

@@ -142,7 +142,7 @@ async fn segments_are_closed_refreshed_and_dropped_with_their_period() {
         ["correct", "p0", "500", "--board", "main", "--at", "2024-01-09T12:00:00Z", "--reason", "x", "--by", "dora"];
     let output = run(&db, &correct).well();
     assert!(output.ends_with("centile refresh --board main --period week:2024-01-08\n"), "{output}");
-    let marked = "SELECT array_agg(segment ORDER BY segment) FROM centile.period_status WHERE needs_refresh";
+    let marked = "SELECT array_agg(segment ORDER BY segment) FROM centile.periods WHERE needs_refresh";
     let marked: Vec<String> = query_scalar(marked).fetch_one(&pool).await.unwrap();
     assert_eq!(marked, ["", "class:mage", "country:DE"]);
     run(&db, &["refresh", "--board", "main", "--period", "week:2024-01-08", "--by", "dora", "--reason", "x"]).well();
@@ -186,7 +186,7 @@ async fn no_segment_is_left_out_of_an_interrupted_or_failed_refresh() {
         shown
     };
     let lacking = async || -> Vec<String> {
-        let lacking = "SELECT segment FROM centile.period_status WHERE needs_refresh ORDER BY segment";
+        let lacking = "SELECT segment FROM centile.periods WHERE needs_refresh ORDER BY segment";
         query_scalar(lacking).fetch_all(&pool).await.unwrap()
     };
     let due = "CALL centile.refresh_due()";
@@ -360,7 +360,7 @@ async fn a_refresh_includes_segments_of_banned_players() {
     site.admin(reqwest::Method::POST, "/v1/users/p0/ban", json!(null)).await.is(200);
     db.execute(&steps("country:DE")).await;
     let archived = async |segment: &str| -> bool {
-        let archive = format!("SELECT archive FROM centile.period_status WHERE period_id = {}", week(segment));
+        let archive = format!("SELECT archive FROM centile.periods WHERE period_id = {}", week(segment));
         let archive: String = query_scalar(AssertSqlSafe(archive)).fetch_one(&pool).await.unwrap();
         let holds = format!(
             "SELECT EXISTS (SELECT FROM {archive} a JOIN centile.users u ON u.internal_id = a.user_id WHERE u.user_id = 'p0')"
@@ -413,7 +413,7 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     refresh(&db, "week:2024-01-01");
     until("both", async || page(&site, "main", "period=week:2024-01-01&segment=country:PT").await.len() == 2).await;
     let marked =
-        "SELECT count(*) FROM centile.period_status WHERE needs_refresh OR state <> 'closed' AND label LIKE '2024-01%'";
+        "SELECT count(*) FROM centile.periods WHERE needs_refresh OR state <> 'closed' AND label LIKE '2024-01%'";
     assert_eq!(query_scalar::<_, i64>(marked).fetch_one(&pool).await.ok(), Some(0));
     run(&db, &["verify"]).well();
     audit::rankings_are_sound(&pool).await;

@@ -48,7 +48,7 @@ async fn page(site: &Site, period: &str) -> Vec<Row> {
 /// Returns the names of the archives that are tables, after a check that none is missing.
 async fn tables(db: &TestDb) -> Vec<String> {
     let pool = db.pool().await;
-    let agree = "SELECT bool_and(agrees IS DISTINCT FROM false) FROM centile.period_status WHERE kind = 'snapshot'";
+    let agree = "SELECT bool_and(agrees IS DISTINCT FROM false) FROM centile.periods WHERE kind = 'snapshot'";
     assert!(query_scalar::<_, bool>(agree).fetch_one(&pool).await.unwrap());
     let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'centile_archive'::regnamespace AND relkind = 'r' ORDER BY 1";
     query_scalar(tables).fetch_all(&pool).await.unwrap()

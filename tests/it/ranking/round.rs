@@ -300,7 +300,7 @@ async fn old_batches_leave_the_log_in_bounded_steps() {
     }
     let count = async || board.number("SELECT count(*) FROM centile_store.batch_log").await;
     let forget = async |arguments: &str| -> i64 {
-        let statement = sqlx::AssertSqlSafe(format!("SELECT centile.forget_batches({arguments})"));
+        let statement = sqlx::AssertSqlSafe(format!("SELECT centile_store.forget_batches({arguments})"));
         sqlx::query_scalar(statement).fetch_one(&board.pool).await.unwrap()
     };
     assert_eq!((forget("").await, count().await), (0, 31), "all of it is younger than 20 minutes");

@@ -329,7 +329,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     let standing: Value = request.json().await.unwrap();
     assert_eq!((&standing["rank"], &standing["score"]), (&json!(1), &json!(7)), "{standing}");
     let version: String =
-        query_scalar("SELECT version FROM centile.period_status WHERE board = 'main' AND kind = 'week' AND state = 'open'")
+        query_scalar("SELECT version FROM centile.periods WHERE board = 'main' AND kind = 'week' AND state = 'open'")
             .fetch_one(&mut service)
             .await
             .unwrap();

@@ -3,7 +3,7 @@
 
 use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, PgConnection, Row as _, query, query_as, query_scalar, raw_sql};
+use sqlx::{PgConnection, query, query_as, query_scalar, raw_sql};
 
 use crate::support::{TestDb, amount, boundary::until_no_hour_ends, layout, random::seeded};
 
@@ -99,21 +99,20 @@ async fn voided_scores_do_not_count_as_activity() {
     assert_eq!(activity, [(1, 1, "5".to_owned())]);
 }
 
-/// Returns last week's state, if it has any row, and its players with scores.
-async fn last_week(connection: &mut PgConnection) -> (Option<String>, Vec<(i64, String, i64)>) {
-    let rows = query("SELECT * FROM centile.last_week ORDER BY position").fetch_all(connection).await.unwrap();
-    let state = rows.first().map(|row| row.get("state"));
-    (state, rows.iter().map(|row| (row.get("rank"), row.get("user_id"), row.get("score"))).collect())
+/// Returns last week's players with scores.
+async fn last_week(connection: &mut PgConnection) -> Vec<(i64, String, i64)> {
+    let rows = "SELECT rank, user_id, score FROM centile.ranking('main', 'week:previous') ORDER BY position";
+    query_as(rows).fetch_all(connection).await.unwrap()
 }
 
-/// Returns the row of last week in `period_status`, and `upkeep`, as text.
+/// Returns the row of last week in `periods`, and `upkeep`, as text.
 async fn status(connection: &mut PgConnection) -> String {
     query_scalar(
         "SELECT concat_ws(' ', p.state, p.players, coalesce(p.differences::text, '-'), coalesce(p.agrees::text, '-'), p.needs_refresh,
                           coalesce(p.archive LIKE 'centile_archive.main_week_%', false),
                           p.last_event_at = p.starts_at + interval '5 hours', u.periods_due, u.closings_unfinished,
                           u.archive_differences, u.archives_to_refresh, u.released_rankings)
-         FROM centile.period_status p, centile.upkeep u WHERE p.ends_at < now() AND p.board = 'main'",
+         FROM centile.periods p, centile.upkeep u WHERE p.ends_at < now() AND p.board = 'main'",
     )
     .fetch_one(connection)
     .await
@@ -127,7 +126,7 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     let mut connection = board(&db, "main", json!({"periods": ["week"]})).await;
     raw_sql(
         "SELECT centile.ensure_users('{ann,bob,cyd}');
-         SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at), centile.open_periods(1, ARRAY[w.starts_at, now()])
+         SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at), centile_store.open_periods(1, ARRAY[w.starts_at, now()])
          FROM centile.period_before('week', now(), 'UTC') w;
          SELECT r FROM centile.period_before('week', now(), 'UTC') w, LATERAL testing.record_scores(1, 0::smallint,
              '{ann,bob,cyd}', '{30,30,20}', '{}', '{}', '{}', ARRAY[w.starts_at, w.starts_at, w.starts_at + interval '5 hours']) r",
@@ -138,21 +137,20 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     let players: Vec<(i64, String, i64)> = [(1, "ann", 30), (1, "bob", 30), (3, "cyd", 20)]
         .map(|(rank, user, score)| (rank, user.to_owned(), score))
         .into();
-    assert_eq!(last_week(&mut connection).await, (Some("due".to_owned()), players.clone()));
+    assert_eq!(last_week(&mut connection).await, players);
     assert_eq!(status(&mut connection).await, "due 3 - - f f t 1 0 0 0 0");
 
     raw_sql("SELECT testing.allow_damage(); UPDATE centile_store.leaderboard l SET score = 21, rank_key = 21 WHERE l.user_id = 3; SELECT centile_store.cut_off_period(1)")
         .execute(&mut connection)
         .await
         .unwrap();
-    assert_eq!(last_week(&mut connection).await.0.unwrap(), "closing");
     assert_eq!(status(&mut connection).await, "closing 3 - - f f t 1 1 0 0 0");
     // The lanes' time is now that of the cut-off, which is no event of this week. The view reads no
     // entries.
     let plan: Vec<String> =
-        query_scalar("EXPLAIN SELECT * FROM centile.period_status").fetch_all(&mut connection).await.unwrap();
+        query_scalar("EXPLAIN SELECT * FROM centile.periods").fetch_all(&mut connection).await.unwrap();
     assert!(!plan.iter().any(|line| line.contains("leaderboard")), "{plan:#?}");
-    let quiet: bool = query_scalar("SELECT last_event_at IS NULL FROM centile.period_status WHERE state = 'open'")
+    let quiet: bool = query_scalar("SELECT last_event_at IS NULL FROM centile.periods WHERE state = 'open'")
         .fetch_one(&mut connection)
         .await
         .unwrap();
@@ -165,7 +163,7 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     .execute(&mut connection)
     .await
     .unwrap();
-    assert_eq!(last_week(&mut connection).await, (Some("closed".to_owned()), players));
+    assert_eq!(last_week(&mut connection).await, players);
     assert_eq!(status(&mut connection).await, "closed 3 1 false f t t 0 0 1 0 1");
     let difference: (String, i64, i64) =
         query_as("SELECT user_id, archive_score, live_score FROM centile.archive_differences")
@@ -183,7 +181,7 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     .unwrap();
     assert_eq!(status(&mut connection).await, "closed 3 1 false t t t 0 0 1 1 1");
     raw_sql("SELECT centile_store.refresh_archive(1, 'dora', 'forgotten')").execute(&mut connection).await.unwrap();
-    assert_eq!(last_week(&mut connection).await.1[0], (1, "cyd".to_owned(), 110));
+    assert_eq!(last_week(&mut connection).await[0], (1, "cyd".to_owned(), 110));
     assert_eq!(status(&mut connection).await, "closed 3 1 false f t t 0 0 1 0 1");
     let index: (i32, i64, bool) = query_as("SELECT revision, players, needs_refresh FROM centile.archive_index")
         .fetch_one(&mut connection)
@@ -192,7 +190,6 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     assert_eq!(index, (2, 3, false));
 
     raw_sql("SELECT centile_store.drop_archive(1, false)").execute(&mut connection).await.unwrap();
-    assert_eq!(last_week(&mut connection).await, (None, Vec::new()));
     assert_eq!(status(&mut connection).await, "closed 3 1 - f f t 0 0 1 0 1");
     let gone = raw_sql("SELECT centile.ranking('main', 'week:previous')").execute(&mut connection).await.unwrap_err();
     assert!(gone.to_string().contains("the archive of 'week:previous' of board"), "{gone}");
@@ -202,50 +199,18 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
 }
 
 #[tokio::test]
-async fn last_week_reads_no_other_period() {
-    let db = TestDb::new().await;
-    let mut connection = board(&db, "arena", json!({"periods": ["week"]})).await;
-    raw_sql("SELECT centile.create_board('other', '{\"periods\": [\"week\"]}'); SELECT centile.ensure_users('{ann}')")
-        .execute(&mut connection)
-        .await
-        .unwrap();
-    // Many weeks, all but the newest closed and their archives dropped: reading one of those is an
-    // error.
-    raw_sql(
-        "SELECT centile.ensure_ledger_months(now() - interval '90 weeks', now());
-         SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(now() - interval '80 weeks', now() - interval '1 week', '1 week')))
-         FROM centile.boards b;
-         SELECT testing.record_scores(b.board_id, (centile.lane_hash('ann') % b.lanes)::smallint, '{ann}', '{7}', '{}', '{}', '{}', ARRAY[now() - interval '1 week'])
-         FROM centile.boards b;
-         UPDATE centile_store.periods SET state = 'closed', ranking_id = NULL, archive_revision = 1, archive_dropped_at = now()
-         WHERE ends_at < now() - interval '8 days';
-         ANALYZE centile_store.periods",
-    )
-    .execute(&mut connection)
-    .await
-    .unwrap();
-    for view in
-        ["last_week", "last_week WHERE board = 'arena'", "last_week WHERE board = 'other' ORDER BY position LIMIT 10"]
-    {
-        let rows =
-            query(AssertSqlSafe(format!("SELECT * FROM centile.{view}"))).fetch_all(&mut connection).await.unwrap();
-        assert_eq!(rows.len(), if view == "last_week" { 2 } else { 1 }, "{view}");
-    }
-}
-
-#[tokio::test]
 async fn a_closed_period_without_its_archive_does_not_agree() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", json!({"periods": ["week"]})).await;
     raw_sql(
-        "SELECT centile.open_periods(1, '{2024-01-15 12:00Z}');
+        "SELECT centile_store.open_periods(1, '{2024-01-15 12:00Z}');
          SELECT centile_store.build_archive(1), centile_store.compare_archive(1), centile_store.finish_close(1, c.at)
          FROM (SELECT centile_store.cut_off_period(1) AS at) c",
     )
     .execute(&mut connection)
     .await
     .unwrap();
-    let agrees = "SELECT agrees FROM centile.period_status";
+    let agrees = "SELECT agrees FROM centile.periods";
     assert!(query_scalar::<_, bool>(agrees).fetch_one(&mut connection).await.unwrap());
     // A closed period has no bucket rows.
     let rows = "SELECT count(*) FROM centile.bucket_rows('main', 'week:2024-01-15', 1)";

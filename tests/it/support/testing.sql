@@ -21,7 +21,7 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane;
-    PERFORM centile.open_periods(p_board_id, coalesce(p_times, ARRAY[v_at]));
+    PERFORM centile_store.open_periods(p_board_id, coalesce(p_times, ARRAY[v_at]));
     PERFORM centile_store.lock_structure(p_board_id, false);
     SELECT * INTO STRICT v_lane FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1 FOR UPDATE;
     v_users := ARRAY(SELECT u.id FROM unnest(p_users) WITH ORDINALITY AS e (name, n) JOIN centile_store.users u ON u.external_id = e.name ORDER BY e.n);

@@ -375,7 +375,7 @@ fn periods(periods: &[PeriodStatus]) -> Markup {
             } @else {
                 (table("Open periods, and closed periods with problems", &columns, &periods.iter().map(row).collect::<Vec<_>>()))
             }
-            @if periods.len() >= PERIODS_MAX as usize { p.quiet { "This list is incomplete; " code { "centile.period_status" } " has all periods." } }
+            @if periods.len() >= PERIODS_MAX as usize { p.quiet { "This list is incomplete; " code { "centile.periods" } " has all periods." } }
         }
     }
 }

@@ -154,7 +154,7 @@ async fn an_erasure_reaches_a_top_that_is_being_frozen() {
         "SELECT centile.create_board('main', '{{\"periods\": [\"week\"]}}');
          SELECT centile.put_user('{OLD_ID}', '{NAME}');
          SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-17');
-         SELECT centile.open_periods(1, '{{2024-01-16 12:00Z}}');
+         SELECT centile_store.open_periods(1, '{{2024-01-16 12:00Z}}');
          SELECT centile.correct_score('main', '{OLD_ID}', 20, '2024-01-16 12:00Z', 'first', 'dora');
          SELECT centile_store.cut_off_period(1);
          SELECT centile_store.build_archive(1);

@@ -237,7 +237,7 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
     // The digest is forgotten after seven days, and with it the way to derive the secret.
     let id = first["key_id"].as_str().unwrap();
     db.execute(&format!(
-        "UPDATE centile_store.api_keys SET created_at = created_at - interval '8 days' WHERE id = '{id}'; SELECT centile.forget_expired_ids()"
+        "UPDATE centile_store.api_keys SET created_at = created_at - interval '8 days' WHERE id = '{id}'; SELECT centile_store.forget_expired_ids()"
     ))
     .await;
     let known: Vec<String> = query_scalar("SELECT id FROM centile_store.api_keys WHERE request_salt IS NOT NULL")

@@ -36,7 +36,7 @@ async fn board(db: &TestDb, bounds: &[i64]) -> PgConnection {
 /// are equal.
 async fn play(db: &TestDb, day: &str, players: i64) {
     db.execute(&format!(
-        "SELECT centile.ensure_ledger_months('{day}', '{day}'), centile.open_periods(1, ARRAY[timestamptz '{day} 12:00Z']);
+        "SELECT centile.ensure_ledger_months('{day}', '{day}'), centile_store.open_periods(1, ARRAY[timestamptz '{day} 12:00Z']);
          SELECT count(*) FROM (SELECT centile.lane_hash('p' || n) % 2 AS lane, array_agg('p' || n) AS users,
                                       array_agg(greatest(n - {players} / 3, 0)::bigint) AS points
                                FROM generate_series(1, {players}) AS n GROUP BY 1) x
@@ -47,7 +47,7 @@ async fn play(db: &TestDb, day: &str, players: i64) {
 
 /// Returns the ranking of the week that contains a day, and opens the week if needed.
 async fn open(connection: &mut PgConnection, day: &str) -> i64 {
-    let statement = "SELECT centile.open_periods(1, ARRAY[($1 || ' 12:00Z')::timestamptz])";
+    let statement = "SELECT centile_store.open_periods(1, ARRAY[($1 || ' 12:00Z')::timestamptz])";
     sqlx::query(statement).bind(day).execute(&mut *connection).await.unwrap();
     let statement = "SELECT ranking_id FROM centile_store.periods
                      WHERE starts_at <= ($1 || ' 12:00Z')::timestamptz AND ($1 || ' 12:00Z')::timestamptz < ends_at AND kind = 'week'";

@@ -98,7 +98,7 @@ impl Arena {
             .fetch_one(&mut connection)
             .await
             .unwrap();
-        let statement = "SELECT centile.open_periods($1, ARRAY[now()])";
+        let statement = "SELECT centile_store.open_periods($1, ARRAY[now()])";
         sqlx::query(statement).bind(number).execute(&mut connection).await.unwrap();
         let ranking_id = current(&mut connection, number).await;
         let url = db.url().to_owned();

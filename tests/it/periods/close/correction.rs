@@ -40,12 +40,10 @@ async fn late_lines_are_refused_and_a_refresh_includes_corrections() {
     assert_ne!(after, before);
     assert_eq!(after, ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
     let needs_refresh = async || -> bool {
-        sqlx::query_scalar(
-            "SELECT needs_refresh FROM centile.period_status WHERE kind = 'week' AND label = '2024-01-08'",
-        )
-        .fetch_one(&pool)
-        .await
-        .unwrap()
+        sqlx::query_scalar("SELECT needs_refresh FROM centile.periods WHERE kind = 'week' AND label = '2024-01-08'")
+            .fetch_one(&pool)
+            .await
+            .unwrap()
     };
     assert!(!needs_refresh().await);
     let event: i64 = sqlx::query_scalar(

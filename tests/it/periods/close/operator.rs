@@ -274,7 +274,7 @@ async fn corrected_archives_are_refreshed_on_boards_that_say_so() {
     run(&db, &["board", "change", "arena", "--refresh-corrected", "true"]).well();
     run(&db, &["close", "--due"]).well();
     let lacking = async || -> Vec<String> {
-        let boards = "SELECT board FROM centile.period_status WHERE needs_refresh ORDER BY board";
+        let boards = "SELECT board FROM centile.periods WHERE needs_refresh ORDER BY board";
         sqlx::query_scalar(boards).fetch_all(&pool).await.unwrap()
     };
     for board in ["arena", "calm"] {

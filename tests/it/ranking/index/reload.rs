@@ -70,11 +70,11 @@ async fn an_index_of_a_stopped_instance_reloads() {
     }
     audit::apply(&db.pool().await).await;
     // No batch is old enough to be deleted. Deleting all but the newest of each lane forces a reload.
-    db.execute("SELECT centile.forget_batches()").await;
+    db.execute("SELECT centile_store.forget_batches()").await;
     let pool = db.pool().await;
     let count = "SELECT count(*) FROM centile_store.batch_log";
     assert!(sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap() > 30);
-    db.execute("SELECT centile.forget_batches('0')").await;
+    db.execute("SELECT centile_store.forget_batches('0')").await;
     let lanes = "SELECT count(DISTINCT lane) FROM centile_store.batch_log";
     let lanes = sqlx::query_scalar::<_, i64>(lanes).fetch_one(&pool).await.unwrap();
     assert_eq!(sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap(), lanes);

@@ -216,7 +216,7 @@ async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
     kept(&site, event("eve", 102)).await;
     refused(&site.post(SCORES, event("eve", 101)).await, 422, "points", "the quarantine is full again");
 
-    let forget = "SELECT centile.forget_decided_events()";
+    let forget = "SELECT centile_store.forget_decided_events()";
     assert_eq!(query_scalar(forget).fetch_one(&db.pool().await).await.ok(), Some(0_i64));
     db.execute("UPDATE centile_store.quarantine SET decided_at = decided_at - interval '91 days', submitted_at = submitted_at - interval '1 year'").await;
     assert_eq!(query_scalar(forget).fetch_one(&db.pool().await).await.ok(), Some(1_i64));

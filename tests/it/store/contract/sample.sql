@@ -6,7 +6,7 @@ SELECT centile.create_board('main', '{"title": "Main board", "lanes": 1, "first_
 SELECT centile.ensure_users('{ann,bob,cyd,dan,eve}', '{Ann,Bob,Cyd,Dan,Eve}');
 SELECT centile.ensure_ledger_months();
 SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-17');
-SELECT centile.open_periods(board_id, '{2024-01-15 12:00Z,2024-01-16 12:00Z,2024-01-17 12:00Z}')
+SELECT centile_store.open_periods(board_id, '{2024-01-15 12:00Z,2024-01-16 12:00Z,2024-01-17 12:00Z}')
 FROM centile.boards WHERE slug = 'main';
 
 SELECT r AS transaction_id
@@ -29,7 +29,7 @@ FROM (SELECT period_id AS id, centile_store.cut_off_period(period_id) AS at
 -- A board with weeks, and scores of the previous and the current week, whenever this runs.
 SELECT centile.create_board('arena', '{"title": "Arena", "lanes": 1, "periods": ["week"]}');
 SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at),
-       centile.open_periods(b.board_id, ARRAY[w.starts_at, now()])
+       centile_store.open_periods(b.board_id, ARRAY[w.starts_at, now()])
 FROM centile.boards b CROSS JOIN LATERAL centile.period_before('week', now(), b.time_zone) w WHERE b.slug = 'arena';
 
 SELECT r AS transaction_id
@@ -50,7 +50,7 @@ SELECT testing.submit_score('arena', 'dan', 12);
 
 -- A board with months that quarantines events that break its rules.
 SELECT centile.create_board('ladder', '{"title": "Ladder", "lanes": 1, "periods": ["month"], "points_max": 1000, "on_violation": "quarantine"}');
-SELECT centile.ensure_ledger_months(m.starts_at, m.ends_at), centile.open_periods(b.board_id, ARRAY[m.starts_at, now()])
+SELECT centile.ensure_ledger_months(m.starts_at, m.ends_at), centile_store.open_periods(b.board_id, ARRAY[m.starts_at, now()])
 FROM centile.boards b CROSS JOIN LATERAL centile.period_before('month', now(), b.time_zone) m WHERE b.slug = 'ladder';
 
 SELECT r AS transaction_id

@@ -221,7 +221,7 @@ impl Board {
             sqlx::query(statement).bind(at).execute(&mut *connection).await.unwrap();
         }
         if open_first {
-            let statement = "SELECT centile.open_periods($1, $2)";
+            let statement = "SELECT centile_store.open_periods($1, $2)";
             sqlx::query(statement).bind(self.id).bind(&good).execute(&mut *connection).await.unwrap();
         }
         let submitted = events.iter().map(|event| tested::Event {
