@@ -9,6 +9,8 @@ DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_before bigint[];
 BEGIN
+    -- A caller in a transaction block must not hold locks while it is idle.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     IF cardinality(p_until) <> v_board.lanes THEN
         RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
     END IF;
@@ -17,7 +19,7 @@ BEGIN
     PERFORM centile_store.lock_buckets(v_board.id);
     v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
     is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);
-    PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('batches', until), 'bucket rows')
+    PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('until', until), 'bucket rows')
     WHERE p_until IS NULL AND centile_store.applied_batches(v_board.id, v_board.lanes) <> v_before;
 END
 $$;

@@ -6,9 +6,10 @@ CREATE OR REPLACE FUNCTION centile_store.check_refresh(p_period_id bigint, p_bat
 LANGUAGE plpgsql VOLATILE PARALLEL RESTRICTED
 AS $$
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' OR p_batches <> (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
-        RAISE EXCEPTION 'the archive may have been refreshed meanwhile' USING ERRCODE = 'CB409',
-            HINT = 'The archive has its rows. To add corrections: CALL centile.refresh, under READ COMMITTED.';
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE EXCEPTION 'REFRESH of an archive needs the isolation level read committed, not %', current_setting('transaction_isolation') USING ERRCODE = 'CB409';
+    ELSIF p_batches <> (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
+        RAISE EXCEPTION 'the archive was refreshed while this REFRESH waited' USING ERRCODE = 'CB409', HINT = 'The archive has its new rows.';
     END IF;
     RETURN true;
 END

@@ -5,6 +5,8 @@
 CREATE OR REPLACE PROCEDURE centile.close_due()
 LANGUAGE plpgsql
 AS $$
+DECLARE
+    v_busy boolean := false;
 BEGIN
     COMMIT;
     PERFORM centile_store.open_snapshots();
@@ -12,7 +14,7 @@ BEGIN
         COMMIT;
         EXIT WHEN NOT centile_store.release_unused_windows();
     END LOOP;
-    CALL centile_store.close_periods(NULL);
+    CALL centile_store.close_periods(NULL, v_busy);
 END
 $$;
 

@@ -1,6 +1,7 @@
 -- Closes all due periods, or one whole period and its segments. If one of them cannot be closed, the
--- others are closed nevertheless. Periods that end meanwhile are left to the next call.
-CREATE OR REPLACE PROCEDURE centile_store.close_periods(p_whole_id bigint)
+-- others are closed nevertheless. Periods that end meanwhile are left to the next call. Ends early,
+-- without an error, while another process closes or refreshes: is_busy.
+CREATE OR REPLACE PROCEDURE centile_store.close_periods(p_whole_id bigint, INOUT is_busy boolean DEFAULT false)
 LANGUAGE plpgsql
 AS $$
 DECLARE
@@ -30,8 +31,8 @@ BEGIN
                 BEGIN
                     SELECT * INTO v_step FROM centile_store.close_step(v_due.period_id, v_cut_off_at);
                 EXCEPTION WHEN OTHERS THEN
-                    RAISE WARNING '% could not be closed: %', v_due.name, SQLERRM;
-                    v_failed := v_failed || v_due.name;
+                    RAISE WARNING '% could not be closed: % (%)', v_due.name, SQLERRM, SQLSTATE;
+                    v_failed := v_failed || format('%s: %s (%s)', v_due.name, SQLERRM, SQLSTATE);
                     CONTINUE next_period;
                 END;
                 COMMIT;
@@ -39,17 +40,18 @@ BEGIN
                 EXIT WHEN v_step.result IS NOT NULL;
             END LOOP;
             RAISE NOTICE '% %', v_due.name, v_step.result;
-            EXIT lists WHEN v_step.is_busy;
+            is_busy := v_step.is_busy;
+            EXIT lists WHEN is_busy;
         END LOOP;
         EXIT WHEN NOT FOUND;
         COMMIT;
     END LOOP;
     IF v_failed <> '{}' THEN
-        RAISE EXCEPTION 'could not be closed: %', array_to_string(v_failed, ', ') USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'could not be closed: %', array_to_string(v_failed, '; ') USING ERRCODE = 'CB409';
     END IF;
 END
 $$;
 
-COMMENT ON PROCEDURE centile_store.close_periods(bigint) IS
+COMMENT ON PROCEDURE centile_store.close_periods(bigint, boolean) IS
 'Closes due periods, each in three transactions. Example: CALL centile_store.close_periods(2);';
-GRANT EXECUTE ON PROCEDURE centile_store.close_periods(bigint) TO centile_operator;
+GRANT EXECUTE ON PROCEDURE centile_store.close_periods(bigint, boolean) TO centile_operator;

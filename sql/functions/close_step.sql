@@ -9,12 +9,16 @@ AS $$
 DECLARE
     v_period centile_store.periods;
 BEGIN
+    -- A caller in a transaction block must not hold locks while it is idle.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     is_busy := NOT pg_try_advisory_xact_lock(1128615508, -1);
     SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF is_busy THEN
         result := 'is left to another process that closes or refreshes periods';
     ELSIF v_period.state = 'closed' THEN
         result := 'was closed by another process';
+    ELSIF v_period.state IS DISTINCT FROM 'open' THEN
+        RAISE EXCEPTION 'there is no open period %', p_period_id USING ERRCODE = 'CB409';
     ELSIF v_period.kind = 'rolling' AND v_period.cut_off_at IS NULL
           AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = v_period.board_id AND b.kept_archives ? 'rolling') THEN
         RAISE EXCEPTION 'the board archives no rolling windows' USING ERRCODE = 'CB409';

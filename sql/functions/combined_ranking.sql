@@ -4,7 +4,7 @@
 -- then empty until the next refresh, which is due after a restore.
 --
 -- A DBA's REFRESH MATERIALIZED VIEW would change rows, but neither revision nor top. It holds the
--- view's lock, and unlike pg_restore it runs in the database that has built the view.
+-- view's lock and, unlike pg_restore, has check_function_bodies on.
 CREATE OR REPLACE FUNCTION centile_store.combined_ranking(p_board_id integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id bigint, score bigint, reached_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1000000
@@ -20,7 +20,7 @@ DECLARE
     v_order   text;
     v_user    bigint;
 BEGIN
-    IF current_setting('centile.building', true) IS DISTINCT FROM 'on' AND EXISTS (
+    IF current_setting('centile.building', true) IS DISTINCT FROM 'on' AND current_setting('check_function_bodies')::boolean AND EXISTS (
         SELECT FROM centile_store.periods p
         JOIN centile_store.combinations c ON c.board_id = p.board_id AND c.epoch = centile.epoch()
         JOIN pg_catalog.pg_class v ON v.relnamespace = 'centile_archive'::regnamespace AND v.relname = p.archive_name

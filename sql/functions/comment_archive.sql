@@ -11,7 +11,7 @@ BEGIN
     EXECUTE format('COMMENT ON %s centile_archive.%I IS %L', p_kind, p_name, concat_ws(' ',
         format('Final ranking of %s %s of board %s%s.', v_period.kind, v_period.label, v_period.slug, ', segment ' || nullif(v_period.segment, '')),
         format('With ids and names: SELECT * FROM centile.ranking(%L, %L).', v_period.slug, v_period.name),
-        CASE p_kind WHEN 'MATERIALIZED VIEW' THEN 'REFRESH MATERIALIZED VIEW gives the same rows again: only centile refresh adds corrections. After WITH NO DATA, reads fail until one of both.' END));
+        CASE p_kind WHEN 'MATERIALIZED VIEW' THEN 'REFRESH MATERIALIZED VIEW gives the same rows again: only centile refresh adds corrections. After WITH NO DATA, reads fail until either has run.' END));
 END
 $$;
 

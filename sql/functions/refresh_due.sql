@@ -15,5 +15,5 @@ END
 $$;
 
 COMMENT ON PROCEDURE centile.refresh_due() IS
-'Updates all archives that lack a correction: those with needs_refresh in centile.archive_index. Example: CALL centile.refresh_due();';
+'Updates all archives that lack a correction, on all boards: those with needs_refresh in centile.archive_index. Example: CALL centile.refresh_due();';
 GRANT EXECUTE ON PROCEDURE centile.refresh_due() TO centile_operator;

@@ -8,7 +8,10 @@ AS $$
 DECLARE
     v_name text := (SELECT format('%s of board %s', centile_store.period_name(p.kind, p.label, p.segment), b.slug)
                     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id);
+    v_hint text;
 BEGIN
+    -- A caller in a transaction block must not hold locks while it is idle.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     is_refreshed := false;
     is_busy := NOT pg_try_advisory_xact_lock(1128615508, -1);
     IF is_busy THEN
@@ -19,7 +22,8 @@ BEGIN
     next := ARRAY(SELECT s FROM centile_store.outdated_segments(p_period_id) AS s);
     is_refreshed := true;
 EXCEPTION WHEN OTHERS THEN
-    result := format('%s could not be refreshed: %s', v_name, SQLERRM);
+    GET STACKED DIAGNOSTICS v_hint = PG_EXCEPTION_HINT;
+    result := format('%s could not be refreshed: %s (%s)%s', coalesce(v_name, 'period ' || p_period_id), SQLERRM, SQLSTATE, ' ' || nullif(v_hint, ''));
 END
 $$;
 

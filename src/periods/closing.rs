@@ -258,7 +258,7 @@ pub async fn refresh(
 /// `refresh_corrected`, and reports the board and the result of each at once. After a failure, an
 /// archive counts as just corrected. Without an act, the audit log names the role of the session.
 ///
-/// Returns `false`, and does nothing, while another process is closing or refreshing periods.
+/// Returns `false`, and leaves the rest, while another process is closing or refreshing periods.
 pub async fn refresh_due(
     admin: &Administrator,
     cache: &Cache,
@@ -266,19 +266,16 @@ pub async fn refresh_due(
     act: Option<&Act>,
     mut report: impl FnMut(&str, &str, Result<RefreshedPeriod>),
 ) -> Result<bool> {
-    // Usually nothing is due, and the lock is not needed.
-    if admin.corrected_archives(age).await?.is_empty() {
-        return Ok(true);
-    }
-    let Some(mut closer) = admin.closer().await? else { return Ok(false) };
     for (period_id, board, period) in admin.corrected_archives(age).await? {
+        // For each archive, so that periods are closed in between.
+        let Some(mut closer) = admin.closer().await? else { return Ok(false) };
         let result = refresh_archive(admin, cache, &mut closer, period_id, period.clone(), act).await;
+        closer.end().await;
         if result.is_err() {
             admin.defer_refresh(period_id).await?;
         }
         report(&board, &period, result);
     }
-    closer.end().await;
     Ok(true)
 }
 

@@ -206,7 +206,7 @@ async fn a_dbas_refresh_restores_no_earlier_revision() {
     db.until_waiting(1, || second.is_finished()).await;
     sqlx::raw_sql("COMMIT").execute(&mut first).await.unwrap();
     let refused = second.await.unwrap().unwrap_err().to_string();
-    assert!(refused.contains("may have been refreshed meanwhile"), "{refused}");
+    assert!(refused.contains("was refreshed while this REFRESH waited"), "{refused}");
     assert_eq!(archive(&pool, VIEW).await, ranked().await);
 
     let mut old = db.hold("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM centile.boards").await;
@@ -214,7 +214,7 @@ async fn a_dbas_refresh_restores_no_earlier_revision() {
     db.execute(refresh).await;
     let refused = sqlx::raw_sql(sqlx::AssertSqlSafe(format!("REFRESH MATERIALIZED VIEW centile_archive.{VIEW}")));
     let refused = refused.execute(&mut old).await.unwrap_err().to_string();
-    assert!(refused.contains("may have been refreshed meanwhile"), "{refused}");
+    assert!(refused.contains("needs the isolation level read committed"), "{refused}");
     drop(old);
     assert_eq!(archive(&pool, VIEW).await, ranked().await);
     db.execute(&format!("REFRESH MATERIALIZED VIEW centile_archive.{VIEW}")).await;

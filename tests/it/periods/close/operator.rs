@@ -177,8 +177,10 @@ async fn an_operator_waits_for_no_other_process() {
     let other = db.hold("SELECT centile_store.try_closing_lock()").await;
     call(&mut operator, "close_due()").await.unwrap();
     assert_eq!(count(&pool, CLOSED).await, 1);
-    let busy = call(&mut operator, "refresh('arena', 'week:2024-01-08')").await.unwrap_err();
-    assert_eq!(code_of(&busy), "CB001", "{busy}");
+    for named in ["refresh('arena', 'week:2024-01-08')", "close('arena', 'week:2024-01-15')"] {
+        let busy = call(&mut operator, named).await.unwrap_err();
+        assert_eq!(code_of(&busy), "CB001", "{busy}");
+    }
     // pg_cron would show an error, but the other process does the work.
     correct(&db, "arena", "1");
     call(&mut operator, "refresh_due()").await.unwrap();
