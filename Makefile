@@ -33,8 +33,10 @@ test: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) * 2)))
 # Servers of a test process stop shortly after it. Wait until they have removed their folders.
 test: setup ## Run all tests against private servers
 	@scripts/setup.sh test
-	@status=0; cargo test $(TESTARGS) || status=$$?; \
+	@mkdir -p $(TARGET); status=0; set -o pipefail; \
+	cargo test $(TESTARGS) 2>&1 | tee $(TARGET)/test.log || status=$$?; \
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
+	[ $$status = 0 ] || { echo 'The reasons, from $(TARGET)/test.log:'; grep -A3 'panicked at' $(TARGET)/test.log; }; \
 	exit $$status
 
 kafka-test: setup ## Lint and test the feature kafka, which is off by default; 15 minutes
@@ -108,6 +110,7 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	cargo bench --bench counts
 	cargo bench --bench replica
 	cargo bench --bench stream
+	cargo bench --bench submit
 	cargo bench --bench settings
 
 fuzz: setup ## Fuzz the parsers of requests and files, 10 minutes each; FUZZ_SECONDS=60 for less

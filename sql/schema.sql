@@ -305,16 +305,20 @@ CREATE PROCEDURE centile.close(IN p_board text, IN p_period text)
     AS $$
 DECLARE
     v_period record;
+    v_busy   boolean := false;
 BEGIN
     COMMIT;
     SELECT * INTO v_period FROM centile_store.whole_period_named(p_board, p_period);
     IF v_period.state IN ('open', 'upcoming') THEN
-        RAISE EXCEPTION '% of board % is not over yet: it ends at %', p_period, p_board, v_period.ends_at USING ERRCODE = 'CB409';
+        RAISE EXCEPTION '% of board % is not over yet: it ends %', p_period, p_board, CASE v_period.ends_at WHEN 'infinity' THEN 'never' ELSE 'at ' || v_period.ends_at END USING ERRCODE = 'CB409';
     ELSIF v_period.period_id IS NULL THEN
         RAISE NOTICE '% of board % has no scores', p_period, p_board;
         RETURN;
     END IF;
-    CALL centile_store.close_periods(v_period.period_id);
+    CALL centile_store.close_periods(v_period.period_id, v_busy);
+    IF v_busy THEN
+        RAISE EXCEPTION 'another process is closing or refreshing periods; retry later' USING ERRCODE = 'CB001';
+    END IF;
 END
 $$;
 
@@ -323,6 +327,8 @@ COMMENT ON PROCEDURE centile.close(IN p_board text, IN p_period text) IS 'Closes
 CREATE PROCEDURE centile.close_due()
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    v_busy boolean := false;
 BEGIN
     COMMIT;
     PERFORM centile_store.open_snapshots();
@@ -330,7 +336,7 @@ BEGIN
         COMMIT;
         EXIT WHEN NOT centile_store.release_unused_windows();
     END LOOP;
-    CALL centile_store.close_periods(NULL);
+    CALL centile_store.close_periods(NULL, v_busy);
 END
 $$;
 
@@ -680,6 +686,7 @@ BEGIN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
             ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
         END IF;
+        PERFORM centile_store.forget_submissions(p_user);
         -- Failures that Centile 0.2 stored name players by their ids.
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position('player ' || quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
@@ -1117,7 +1124,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON PROCEDURE centile.refresh_due() IS 'Updates all archives that lack a correction: those with needs_refresh in centile.archive_index. Example: CALL centile.refresh_due();';
+COMMENT ON PROCEDURE centile.refresh_due() IS 'Updates all archives that lack a correction, on all boards: those with needs_refresh in centile.archive_index. Example: CALL centile.refresh_due();';
 
 CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1374,6 +1381,98 @@ $_$;
 
 COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) IS 'Sets the URL that receives the messages of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
+CREATE FUNCTION centile.submit(board text, user_id text, points bigint, id text DEFAULT NULL::text, tiebreak bigint DEFAULT NULL::bigint, reason text DEFAULT NULL::text, metadata json DEFAULT NULL::json) RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+#variable_conflict use_variable
+DECLARE
+    c_text     constant text := '^[^\u0001-\u001f\u007f-\u009f]+$';
+    v_event_id text := coalesce(id, gen_random_uuid()::text);
+    v_board_id integer;
+    v_mode     text;
+    v_ties     text;
+    v_own      xid8;
+    v_number   bigint;
+BEGIN
+    SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.slug = board;
+    IF NOT FOUND THEN
+        PERFORM centile_store.board_named(board);
+    ELSIF v_mode = 'combined' THEN
+        RAISE EXCEPTION 'board % is computed from other boards: write to those', board USING ERRCODE = 'CB409', DETAIL = 'board_combined';
+    ELSIF user_id IS NULL OR octet_length(user_id) > 128 OR user_id !~ c_text OR user_id IN ('.', '..') THEN
+        RAISE EXCEPTION 'user_id must have 1 to 128 bytes and no control characters, and not be . or ..' USING ERRCODE = 'CB422', DETAIL = 'user_id';
+    ELSIF points IS NULL OR points = -9223372036854775808 THEN
+        RAISE EXCEPTION 'points must be a number of at least -9223372036854775807' USING ERRCODE = 'CB422', DETAIL = 'points';
+    ELSIF octet_length(id) > 128 OR id !~ c_text THEN
+        RAISE EXCEPTION 'id must have 1 to 128 bytes and no control characters' USING ERRCODE = 'CB422', DETAIL = 'id';
+    ELSIF octet_length(reason) > 256 OR reason !~ c_text THEN
+        RAISE EXCEPTION 'reason must have 1 to 256 bytes and no control characters' USING ERRCODE = 'CB422', DETAIL = 'reason';
+    ELSIF tiebreak IS NOT NULL AND v_ties <> 'tiebreak' THEN
+        RAISE EXCEPTION 'board % does not use tiebreaks', board USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF tiebreak NOT BETWEEN -2048 AND 2047 THEN
+        RAISE EXCEPTION 'tiebreak must be from -2048 to 2047, not %', tiebreak USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF metadata IS NOT NULL THEN
+        PERFORM centile_store.check_metadata(metadata);
+    END IF;
+    v_own := pg_current_xact_id();
+    INSERT INTO centile_store.inbox (board_id, user_id, points, event_id, tiebreak, reason, metadata)
+    VALUES (v_board_id, user_id, points, v_event_id, tiebreak, reason, metadata)
+    RETURNING inbox.number INTO v_number;
+    RETURN json_build_array(v_number, board, user_id, v_event_id, v_own);
+END
+$_$;
+
+COMMENT ON FUNCTION centile.submit(board text, user_id text, points bigint, id text, tiebreak bigint, reason text, metadata json) IS 'Submits a score in the transaction of the caller, and returns a ticket for centile.wait_for. Within 100 ms of the commit, an instance of the service writes the score, once. An id makes retries safe. Example: SELECT centile.submit(''arena'', ''ann'', 50, id => ''match-7'') IS NOT NULL AS is_submitted;';
+
+CREATE FUNCTION centile.submit_many(p_events jsonb) RETURNS text[]
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_event    record;
+    v_place    integer;
+    v_member   text := 'events';
+    v_points   bigint;
+    v_tiebreak bigint;
+    v_tickets  text[] := '{}';
+    v_message  text;
+    v_detail   text;
+    v_hint     text;
+    v_code     text;
+BEGIN
+    IF p_events IS NULL OR jsonb_typeof(p_events) <> 'array' OR jsonb_array_length(p_events) NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'events must be a JSON array of 1 to 1000 objects' USING ERRCODE = 'CB422', DETAIL = 'events';
+    END IF;
+    FOR v_event IN SELECT e.value, e.ordinality - 1 AS place FROM jsonb_array_elements(p_events) WITH ORDINALITY e ORDER BY e.ordinality LOOP
+        v_place := v_event.place;
+        IF jsonb_typeof(v_event.value) <> 'object' THEN
+            RAISE EXCEPTION 'must be a JSON object' USING ERRCODE = 'CB422', DETAIL = 'events';
+        END IF;
+        SELECT min(m.key) INTO v_member FROM jsonb_each(v_event.value) m
+        WHERE m.key <> ALL ('{board,user_id,points,id,tiebreak,reason,metadata}') OR m.key <> 'metadata' AND jsonb_typeof(m.value) IN ('object', 'array', 'boolean');
+        IF v_member IS NOT NULL THEN
+            RAISE EXCEPTION '% is not a member of an event, or has the wrong type', quote_literal(v_member) USING ERRCODE = 'CB422', DETAIL = v_member;
+        END IF;
+        v_member := 'points';
+        v_points := (v_event.value ->> 'points')::bigint;
+        v_member := 'tiebreak';
+        v_tiebreak := (v_event.value ->> 'tiebreak')::bigint;
+        v_tickets := v_tickets || centile.submit(v_event.value ->> 'board', v_event.value ->> 'user_id', v_points, v_event.value ->> 'id', v_tiebreak,
+            v_event.value ->> 'reason', nullif(v_event.value -> 'metadata', 'null')::json);
+    END LOOP;
+    RETURN v_tickets;
+EXCEPTION
+    -- The last two for a number that is not whole, or beyond 64 bits.
+    WHEN SQLSTATE 'CB404' OR SQLSTATE 'CB409' OR SQLSTATE 'CB422' OR invalid_text_representation OR numeric_value_out_of_range THEN
+        GET STACKED DIAGNOSTICS v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL, v_hint = PG_EXCEPTION_HINT, v_code = RETURNED_SQLSTATE;
+        RAISE EXCEPTION '%', concat('events[' || v_place || ']: ', v_message)
+            USING ERRCODE = CASE WHEN v_code LIKE 'CB%' THEN v_code ELSE 'CB422' END, DETAIL = coalesce(nullif(v_detail, ''), v_member), HINT = v_hint;
+END
+$$;
+
+COMMENT ON FUNCTION centile.submit_many(p_events jsonb) IS 'Submits 1 to 1,000 events, objects with the members board, user_id, points, id, tiebreak, reason and metadata, like centile.submit, and returns their tickets. Example: SELECT cardinality(centile.submit_many(''[{"board": "arena", "user_id": "ann", "points": 50}, {"board": "arena", "user_id": "bob", "points": 40}]''));';
+
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ((((COALESCE(p_tiebreak, (0)::smallint))::bigint << 51) + '2251799813685247'::bigint) - ((EXTRACT(epoch FROM (p_at - '2000-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint);
@@ -1586,6 +1685,58 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Voids a score in the open periods and returns whether it counted before. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+
+CREATE FUNCTION centile.wait_for(p_ticket text, p_timeout interval DEFAULT '00:00:10'::interval, OUT state text, OUT transaction_id bigint, OUT occurred_at timestamp with time zone, OUT quarantine_id bigint, OUT code text, OUT reason text) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_until  timestamptz := clock_timestamp() + least(p_timeout, '1 minute');
+    v_number bigint;
+    v_board  text;
+    v_user   text;
+    v_id     text;
+    v_xid    xid8;
+    v_status text;
+BEGIN
+    BEGIN
+        SELECT t ->> 0, t ->> 1, t ->> 2, t ->> 3, t ->> 4 INTO STRICT v_number, v_board, v_user, v_id, v_xid
+        FROM (SELECT p_ticket::json AS t) t WHERE json_array_length(t) = 5;
+        v_status := pg_xact_status(v_xid);
+    EXCEPTION
+        WHEN data_exception OR no_data_found THEN
+            RAISE EXCEPTION 'ticket must be a text that centile.submit returned' USING ERRCODE = 'CB422', DETAIL = 'ticket';
+    END;
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'wait_for needs a transaction with the isolation level read committed' USING ERRCODE = 'CB409', DETAIL = 'conflict';
+    ELSIF v_xid = pg_current_xact_id_if_assigned() THEN
+        RAISE EXCEPTION 'the score is written after its transaction has committed' USING ERRCODE = 'CB409', DETAIL = 'conflict', HINT = 'Commit, then wait.';
+    END IF;
+    LOOP
+        -- A statement of its own: the next one sees what a transaction that has ended has left.
+        v_status := pg_xact_status(v_xid);
+        EXIT WHEN v_status IS DISTINCT FROM 'in progress' AND NOT EXISTS (SELECT FROM centile_store.inbox i WHERE i.number = v_number);
+        IF clock_timestamp() >= v_until THEN
+            state := 'waiting';
+            RETURN;
+        END IF;
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+    SELECT f.code, f.reason, f.quarantine_id, CASE WHEN f.quarantine_id IS NULL THEN 'refused' ELSE 'quarantined' END INTO code, reason, quarantine_id, state
+    FROM centile_store.inbox_failures f WHERE f.number = v_number AND f.user_id = v_user;
+    IF NOT FOUND THEN
+        SELECT k.transaction_id, k.occurred_at, 'accepted' INTO transaction_id, occurred_at, state
+        FROM centile_store.transaction_ids k JOIN centile_store.boards b ON b.id = k.board_id JOIN centile_store.users u ON u.id = k.user_id
+        WHERE b.slug = v_board AND u.external_id = v_user AND k.external_id = v_id AND k.transaction_id IS NOT NULL;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no score was submitted with ticket %: its transaction was rolled back, it was written more than seven days ago, or the player was erased', quote_literal(p_ticket)
+                USING ERRCODE = 'CB404', DETAIL = 'transaction';
+        END IF;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.wait_for(p_ticket text, p_timeout interval, OUT state text, OUT transaction_id bigint, OUT occurred_at timestamp with time zone, OUT quarantine_id bigint, OUT code text, OUT reason text) IS 'Waits until a submitted score is written, and returns its result: accepted, quarantined or refused; or waiting after the timeout. Call it after the commit. Example: SELECT state, transaction_id FROM centile.wait_for(''[1, "arena", "dan", "match-8", "3"]'', ''0 seconds'');';
 
 CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -1924,6 +2075,8 @@ DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_before bigint[];
 BEGIN
+    -- A caller in a transaction block must not hold locks while it is idle.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     IF cardinality(p_until) <> v_board.lanes THEN
         RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
     END IF;
@@ -1932,7 +2085,7 @@ BEGIN
     PERFORM centile_store.lock_buckets(v_board.id);
     v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
     is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);
-    PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('batches', until), 'bucket rows')
+    PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('until', until), 'bucket rows')
     WHERE p_until IS NULL AND centile_store.applied_batches(v_board.id, v_board.lanes) <> v_before;
 END
 $$;
@@ -2628,6 +2781,33 @@ $$;
 
 COMMENT ON FUNCTION centile_store.boards_behind() IS 'Boards with batches that are not applied yet. Example: SELECT * FROM centile_store.boards_behind();';
 
+CREATE FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_have_ended boolean := pg_snapshot_xmin(pg_current_snapshot())::text::bigint >= p_next_xid;
+    v_oldest     integer[];
+BEGIN
+    -- In a later snapshot, which sees what those transactions have committed.
+    from_number := CASE WHEN v_have_ended AND NOT EXISTS (SELECT FROM centile_store.inbox i WHERE i.number BETWEEN p_from AND p_next) THEN p_next + 1 ELSE p_from END;
+    IF p_asks THEN
+        next_number := (SELECT s.last_value FROM centile_store.inbox_number_seq s WHERE s.is_called AND s.last_value >= from_number);
+        next_xid := CASE WHEN next_number IS NOT NULL THEN pg_current_xact_id()::text::bigint END;
+    END IF;
+    v_oldest := ARRAY(SELECT i.board_id FROM centile_store.inbox i WHERE i.number >= from_number ORDER BY i.number LIMIT p_limit);
+    -- An empty inbox needs no lock of the boards.
+    IF v_oldest <> '{}' THEN
+        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.boards b WHERE b.id = ANY (v_oldest) AND b.id <> ALL (p_busy);
+    END IF;
+    IF boards IS NULL AND cardinality(v_oldest) = p_limit THEN
+        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.boards b
+        WHERE b.id <> ALL (p_busy) AND EXISTS (SELECT FROM centile_store.inbox i WHERE i.board_id = b.id AND i.number >= from_number);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) IS 'Boards of the oldest submitted events. Example: SELECT slugs FROM centile_store.boards_in_inbox(''{}'', 1000, 1, NULL, NULL, false);';
+
 CREATE FUNCTION centile_store.key_min() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN '-9223372036854775808'::bigint;
@@ -3089,13 +3269,29 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) IS 'Raises an error if a user was erased, or if a key that is limited to these boards may not change the user. Example: SELECT centile_store.check_editable(u, ''{main}'') FROM centile_store.users u WHERE u.id = 1;';
 
+CREATE FUNCTION centile_store.check_metadata(p_metadata json) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF jsonb_typeof(p_metadata::jsonb) = 'object' AND octet_length(p_metadata::text) <= 1024 THEN
+        RETURN;
+    END IF;
+    RAISE data_exception;
+EXCEPTION WHEN data_exception THEN
+    RAISE EXCEPTION 'metadata must be a JSON object of at most 1024 bytes without U+0000' USING ERRCODE = 'CB422', DETAIL = 'metadata';
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_metadata(p_metadata json) IS 'Checks the metadata of a submitted score. Example: SELECT centile_store.check_metadata(''{"character": "mage"}'');';
+
 CREATE FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) RETURNS boolean
     LANGUAGE plpgsql PARALLEL RESTRICTED
     AS $$
 BEGIN
-    IF current_setting('transaction_isolation') <> 'read committed' OR p_batches <> (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
-        RAISE EXCEPTION 'the archive may have been refreshed meanwhile' USING ERRCODE = 'CB409',
-            HINT = 'The archive has its rows. To add corrections: CALL centile.refresh, under READ COMMITTED.';
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE EXCEPTION 'REFRESH of an archive needs the isolation level read committed, not %', current_setting('transaction_isolation') USING ERRCODE = 'CB409';
+    ELSIF p_batches <> (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id) THEN
+        RAISE EXCEPTION 'the archive was refreshed while this REFRESH waited' USING ERRCODE = 'CB409', HINT = 'The archive has its new rows.';
     END IF;
     RETURN true;
 END
@@ -3184,7 +3380,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
-CREATE PROCEDURE centile_store.close_periods(IN p_whole_id bigint)
+CREATE PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean DEFAULT false)
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -3214,8 +3410,8 @@ BEGIN
                 BEGIN
                     SELECT * INTO v_step FROM centile_store.close_step(v_due.period_id, v_cut_off_at);
                 EXCEPTION WHEN OTHERS THEN
-                    RAISE WARNING '% could not be closed: %', v_due.name, SQLERRM;
-                    v_failed := v_failed || v_due.name;
+                    RAISE WARNING '% could not be closed: % (%)', v_due.name, SQLERRM, SQLSTATE;
+                    v_failed := v_failed || format('%s: %s (%s)', v_due.name, SQLERRM, SQLSTATE);
                     CONTINUE next_period;
                 END;
                 COMMIT;
@@ -3223,18 +3419,19 @@ BEGIN
                 EXIT WHEN v_step.result IS NOT NULL;
             END LOOP;
             RAISE NOTICE '% %', v_due.name, v_step.result;
-            EXIT lists WHEN v_step.is_busy;
+            is_busy := v_step.is_busy;
+            EXIT lists WHEN is_busy;
         END LOOP;
         EXIT WHEN NOT FOUND;
         COMMIT;
     END LOOP;
     IF v_failed <> '{}' THEN
-        RAISE EXCEPTION 'could not be closed: %', array_to_string(v_failed, ', ') USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'could not be closed: %', array_to_string(v_failed, '; ') USING ERRCODE = 'CB409';
     END IF;
 END
 $$;
 
-COMMENT ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) IS 'Closes due periods, each in three transactions. Example: CALL centile_store.close_periods(2);';
+COMMENT ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) IS 'Closes due periods, each in three transactions. Example: CALL centile_store.close_periods(2);';
 
 CREATE FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3243,12 +3440,16 @@ CREATE FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timest
 DECLARE
     v_period centile_store.periods;
 BEGIN
+    -- A caller in a transaction block must not hold locks while it is idle.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     is_busy := NOT pg_try_advisory_xact_lock(1128615508, -1);
     SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF is_busy THEN
         result := 'is left to another process that closes or refreshes periods';
     ELSIF v_period.state = 'closed' THEN
         result := 'was closed by another process';
+    ELSIF v_period.state IS DISTINCT FROM 'open' THEN
+        RAISE EXCEPTION 'there is no open period %', p_period_id USING ERRCODE = 'CB409';
     ELSIF v_period.kind = 'rolling' AND v_period.cut_off_at IS NULL
           AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = v_period.board_id AND b.kept_archives ? 'rolling') THEN
         RAISE EXCEPTION 'the board archives no rolling windows' USING ERRCODE = 'CB409';
@@ -3402,7 +3603,7 @@ DECLARE
     v_order   text;
     v_user    bigint;
 BEGIN
-    IF current_setting('centile.building', true) IS DISTINCT FROM 'on' AND EXISTS (
+    IF current_setting('centile.building', true) IS DISTINCT FROM 'on' AND current_setting('check_function_bodies')::boolean AND EXISTS (
         SELECT FROM centile_store.periods p
         JOIN centile_store.combinations c ON c.board_id = p.board_id AND c.epoch = centile.epoch()
         JOIN pg_catalog.pg_class v ON v.relnamespace = 'centile_archive'::regnamespace AND v.relname = p.archive_name
@@ -3458,7 +3659,7 @@ BEGIN
     EXECUTE format('COMMENT ON %s centile_archive.%I IS %L', p_kind, p_name, concat_ws(' ',
         format('Final ranking of %s %s of board %s%s.', v_period.kind, v_period.label, v_period.slug, ', segment ' || nullif(v_period.segment, '')),
         format('With ids and names: SELECT * FROM centile.ranking(%L, %L).', v_period.slug, v_period.name),
-        CASE p_kind WHEN 'MATERIALIZED VIEW' THEN 'REFRESH MATERIALIZED VIEW gives the same rows again: only centile refresh adds corrections. After WITH NO DATA, reads fail until one of both.' END));
+        CASE p_kind WHEN 'MATERIALIZED VIEW' THEN 'REFRESH MATERIALIZED VIEW gives the same rows again: only centile refresh adds corrections. After WITH NO DATA, reads fail until either has run.' END));
 END
 $$;
 
@@ -4746,11 +4947,17 @@ CREATE FUNCTION centile_store.forget_expired_ids(p_limit integer DEFAULT 10000) 
                                   WHERE r.request_sha256 IS NOT NULL AND r.created_at < now() - interval '7 days'
                                   LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
         RETURNING 1
+    ), failed AS (
+        DELETE FROM centile_store.inbox_failures f
+        WHERE f.ctid = ANY (ARRAY(SELECT d.ctid FROM centile_store.inbox_failures d
+                                  WHERE d.decided_at < now() - interval '7 days' LIMIT greatest(p_limit, 0)))
+        RETURNING 1
     )
-    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled)
+    SELECT CASE WHEN EXISTS (SELECT FROM centile_store.inbox i WHERE i.submitted_at < now() - interval '6 days') THEN 0 ELSE centile_store.forget_event_ids(p_limit) END
+        + (SELECT count(*) FROM erased) + (SELECT count(*) FROM settled) + (SELECT count(*) FROM failed)
 $$;
 
-COMMENT ON FUNCTION centile_store.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile_store.forget_expired_ids();';
+COMMENT ON FUNCTION centile_store.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, completed erasures, idempotency keys of API keys and failed submissions, and returns their number. Example: SELECT centile_store.forget_expired_ids();';
 
 CREATE FUNCTION centile_store.forget_fillings(p_board_id integer) RETURNS void
     LANGUAGE sql
@@ -4762,6 +4969,19 @@ CREATE FUNCTION centile_store.forget_fillings(p_board_id integer) RETURNS void
 $$;
 
 COMMENT ON FUNCTION centile_store.forget_fillings(p_board_id integer) IS 'Deletes the progress of rankings of a board that are no longer being built. Example: SELECT centile_store.forget_fillings(1);';
+
+CREATE FUNCTION centile_store.forget_submissions(p_user text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM centile_store.inbox i WHERE i.user_id = p_user) THEN
+        RAISE EXCEPTION 'submitted scores of the player are not written yet; retry' USING ERRCODE = 'CB001', HINT = 'SELECT * FROM centile.submissions lists them.';
+    END IF;
+    DELETE FROM centile_store.inbox_failures f WHERE f.user_id = p_user;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.forget_submissions(p_user text) IS 'Deletes failed submissions of a player. Example: SELECT centile_store.forget_submissions(''zoe'');';
 
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE sql STABLE
@@ -6469,6 +6689,7 @@ DECLARE
     v_left   bigint[] := p_period_ids;
     v_step   record;
     v_failed text[] := '{}';
+    v_none   boolean := true;
 BEGIN
     WHILE v_left <> '{}' AND NOT is_busy LOOP
         SELECT * INTO v_step FROM centile_store.refresh_step(v_left[1], p_reason);
@@ -6480,8 +6701,10 @@ BEGIN
             RAISE WARNING '%', v_step.result;
             v_failed := v_failed || v_step.result;
         END IF;
+        v_none := v_none AND NOT v_step.is_refreshed;
         v_left := v_step.next || v_left[2:];
     END LOOP;
+    is_busy := is_busy AND v_none;
     IF v_failed <> '{}' THEN
         RAISE EXCEPTION '%', array_to_string(v_failed, '; ') USING ERRCODE = 'CB409';
     END IF;
@@ -6497,7 +6720,10 @@ CREATE FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OU
 DECLARE
     v_name text := (SELECT format('%s of board %s', centile_store.period_name(p.kind, p.label, p.segment), b.slug)
                     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id);
+    v_hint text;
 BEGIN
+    -- A caller in a transaction block must not hold locks while it is idle.
+    PERFORM set_config('idle_in_transaction_session_timeout', '10s', true);
     is_refreshed := false;
     is_busy := NOT pg_try_advisory_xact_lock(1128615508, -1);
     IF is_busy THEN
@@ -6508,7 +6734,8 @@ BEGIN
     next := ARRAY(SELECT s FROM centile_store.outdated_segments(p_period_id) AS s);
     is_refreshed := true;
 EXCEPTION WHEN OTHERS THEN
-    result := format('%s could not be refreshed: %s', v_name, SQLERRM);
+    GET STACKED DIAGNOSTICS v_hint = PG_EXCEPTION_HINT;
+    result := format('%s could not be refreshed: %s (%s)%s', coalesce(v_name, 'period ' || p_period_id), SQLERRM, SQLSTATE, ' ' || nullif(v_hint, ''));
 END
 $$;
 
@@ -7175,6 +7402,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) IS 'Replaces the sources of a combined board. Example: SELECT centile_store.set_sources(4, ''[{"board": "main", "period": "day", "weight": 2}]'');';
 
+CREATE FUNCTION centile_store.settle_inbox(p_numbers bigint[], p_failed bigint[], p_codes text[], p_reasons text[], p_quarantine_ids bigint[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH settled AS (
+        DELETE FROM centile_store.inbox i WHERE i.number = ANY (p_numbers || p_failed)
+        RETURNING i.*)
+    INSERT INTO centile_store.inbox_failures (number, points, submitted_at, quarantine_id, board_id, user_id, event_id, code, reason, submitted_by)
+    SELECT s.number, s.points, s.submitted_at, f.quarantine_id, s.board_id, s.user_id, s.event_id, f.code, f.reason, s.submitted_by
+    FROM unnest(p_failed, p_codes, p_reasons, p_quarantine_ids) AS f (number, code, reason, quarantine_id)
+    JOIN settled s ON s.number = f.number
+    -- Numbers may repeat if the sequence was set back.
+    ON CONFLICT ON CONSTRAINT inbox_failures_pkey DO NOTHING
+$$;
+
+COMMENT ON FUNCTION centile_store.settle_inbox(p_numbers bigint[], p_failed bigint[], p_codes text[], p_reasons text[], p_quarantine_ids bigint[]) IS 'Removes events from the inbox that are written, refused or quarantined. Example: SELECT centile_store.settle_inbox(''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+
 CREATE FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -7349,6 +7592,36 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) IS 'Makes a newly built ranking the current one of its period. Example: SELECT r.ranking_id, centile_store.fill_bounds(r.ranking_id), centile_store.fill_rows(r.ranking_id, 0::smallint) IS NOT NULL AS has_begun FROM centile_store.begin_rebuild(1) AS r (ranking_id);';
+
+CREATE TABLE centile_store.inbox (
+    number bigint NOT NULL,
+    points bigint NOT NULL,
+    submitted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    board_id integer NOT NULL,
+    tiebreak smallint,
+    user_id text NOT NULL COLLATE pg_catalog."C",
+    event_id text NOT NULL COLLATE pg_catalog."C",
+    reason text,
+    metadata json,
+    submitted_by name DEFAULT SESSION_USER NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='10000');
+
+COMMENT ON TABLE centile_store.inbox IS 'Events of centile.submit that are not written yet. No foreign keys: a caller takes no lock on rows that writers need.';
+
+COMMENT ON COLUMN centile_store.inbox.event_id IS 'The id of the event, which keeps it from being written twice; a random one if the caller gave none.';
+
+CREATE FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) RETURNS SETOF centile_store.inbox
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF pg_try_advisory_xact_lock(1128615511, p_board_id) THEN
+        RETURN QUERY SELECT * FROM centile_store.inbox i WHERE i.number >= p_from AND i.board_id = p_board_id ORDER BY i.number LIMIT p_limit;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) IS 'Submitted events of a board in their order, unless another session has taken them. Example: SELECT user_id, points FROM centile_store.take_inbox(1, 1, 1000);';
 
 CREATE FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer DEFAULT 1000) RETURNS jsonb
     LANGUAGE plpgsql STABLE
@@ -8592,6 +8865,60 @@ CREATE VIEW centile.standings AS
 
 COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' ORDER BY position LIMIT 3;';
 
+CREATE TABLE centile_store.inbox_failures (
+    number bigint NOT NULL,
+    points bigint NOT NULL,
+    submitted_at timestamp with time zone NOT NULL,
+    decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    quarantine_id bigint,
+    board_id integer NOT NULL,
+    user_id text NOT NULL COLLATE pg_catalog."C",
+    event_id text NOT NULL COLLATE pg_catalog."C",
+    code text NOT NULL,
+    reason text NOT NULL,
+    submitted_by name NOT NULL
+);
+
+COMMENT ON TABLE centile_store.inbox_failures IS 'Events of centile.submit that were refused, or quarantined with the id in quarantine_id. Kept for seven days.';
+
+COMMENT ON COLUMN centile_store.inbox_failures.code IS 'The code of the error over HTTP.';
+
+CREATE VIEW centile.submissions AS
+ SELECT i.number,
+    b.slug AS board,
+    i.user_id,
+    i.points,
+    i.event_id,
+    i.submitted_by,
+    i.submitted_at,
+    'waiting'::text AS state,
+    NULL::text AS code,
+    NULL::text AS reason,
+    NULL::bigint AS quarantine_id,
+    NULL::timestamp with time zone AS decided_at
+   FROM (centile_store.inbox i
+     JOIN centile_store.boards b ON ((b.id = i.board_id)))
+UNION ALL
+ SELECT f.number,
+    b.slug AS board,
+    f.user_id,
+    f.points,
+    f.event_id,
+    f.submitted_by,
+    f.submitted_at,
+        CASE
+            WHEN (f.quarantine_id IS NULL) THEN 'refused'::text
+            ELSE 'quarantined'::text
+        END AS state,
+    f.code,
+    f.reason,
+    f.quarantine_id,
+    f.decided_at
+   FROM (centile_store.inbox_failures f
+     JOIN centile_store.boards b ON ((b.id = f.board_id)));
+
+COMMENT ON VIEW centile.submissions IS 'Scores of centile.submit that are waiting, or that were refused or quarantined in the last seven days, with the reason. Example: SELECT board, user_id, points, state, code, reason FROM centile.submissions ORDER BY number;';
+
 CREATE VIEW centile.table_health AS
  SELECT (format('%I.%I'::text, s.schemaname, s.relname) COLLATE "C") AS table_name,
     s.n_live_tup AS live_rows,
@@ -8635,7 +8962,11 @@ CREATE VIEW centile.upkeep AS
            FROM centile_store.rankings r
           WHERE ((r.damaged_at IS NOT NULL) AND (r.released_at IS NULL))) AS rankings_damaged,
     ( SELECT (statement_timestamp() - min(l.behind_since))
-           FROM centile.apply_lag l) AS unapplied_age
+           FROM centile.apply_lag l) AS unapplied_age,
+    ( SELECT (statement_timestamp() - i_1.submitted_at)
+           FROM centile_store.inbox i_1
+          ORDER BY i_1.number
+         LIMIT 1) AS inbox_age
    FROM (((( SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
             (statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due)) AS oldest_due_age,
             count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
@@ -8838,6 +9169,15 @@ ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTI
     CACHE 1
 );
 
+ALTER TABLE centile_store.inbox ALTER COLUMN number ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.inbox_number_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE centile_store.leaderboard_bucket_00 (
     bucket smallint NOT NULL,
     lane smallint NOT NULL,
@@ -9028,6 +9368,12 @@ ALTER TABLE ONLY centile_store.friends
 ALTER TABLE ONLY centile_store.imports
     ADD CONSTRAINT imports_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY centile_store.inbox_failures
+    ADD CONSTRAINT inbox_failures_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY centile_store.inbox
+    ADD CONSTRAINT inbox_pkey PRIMARY KEY (number);
+
 ALTER TABLE ONLY centile_store.leaderboard_bucket_00
     ADD CONSTRAINT leaderboard_bucket_00_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
 
@@ -9105,6 +9451,12 @@ CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user
 CREATE INDEX friends_friend_idx ON centile_store.friends USING btree (friend_id, user_id);
 
 CREATE INDEX imports_unended_idx ON centile_store.imports USING btree (board_id) WHERE ((ended_at IS NULL) AND (abandoned_at IS NULL));
+
+CREATE INDEX inbox_board_idx ON centile_store.inbox USING btree (board_id, number);
+
+CREATE INDEX inbox_failures_decided_at_idx ON centile_store.inbox_failures USING btree (decided_at);
+
+CREATE INDEX inbox_failures_user_idx ON centile_store.inbox_failures USING btree (user_id);
 
 CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin (user_ids) WITH (fastupdate=off);
 
@@ -9190,6 +9542,7 @@ ALTER TABLE ONLY centile_store.webhooks
 GRANT USAGE ON SCHEMA centile TO centile_reader;
 GRANT USAGE ON SCHEMA centile TO centile_service;
 GRANT USAGE ON SCHEMA centile TO centile_operator;
+GRANT USAGE ON SCHEMA centile TO centile_writer;
 
 GRANT USAGE ON SCHEMA centile_archive TO centile_reader;
 GRANT USAGE ON SCHEMA centile_archive TO centile_service;
@@ -9366,6 +9719,14 @@ GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with 
 REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.submit(board text, user_id text, points bigint, id text, tiebreak bigint, reason text, metadata json) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.submit(board text, user_id text, points bigint, id text, tiebreak bigint, reason text, metadata json) TO centile_writer;
+GRANT ALL ON FUNCTION centile.submit(board text, user_id text, points bigint, id text, tiebreak bigint, reason text, metadata json) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.submit_many(p_events jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.submit_many(p_events jsonb) TO centile_writer;
+GRANT ALL ON FUNCTION centile.submit_many(p_events jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_service;
@@ -9405,6 +9766,10 @@ GRANT ALL ON FUNCTION centile.version_of(p_ranking_id bigint) TO centile_service
 
 REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.wait_for(p_ticket text, p_timeout interval, OUT state text, OUT transaction_id bigint, OUT occurred_at timestamp with time zone, OUT quarantine_id bigint, OUT code text, OUT reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.wait_for(p_ticket text, p_timeout interval, OUT state text, OUT transaction_id bigint, OUT occurred_at timestamp with time zone, OUT quarantine_id bigint, OUT code text, OUT reason text) TO centile_writer;
+GRANT ALL ON FUNCTION centile.wait_for(p_ticket text, p_timeout interval, OUT state text, OUT transaction_id bigint, OUT occurred_at timestamp with time zone, OUT quarantine_id bigint, OUT code text, OUT reason text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) TO centile_service;
@@ -9510,6 +9875,9 @@ GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_s
 REVOKE ALL ON FUNCTION centile_store.boards_behind() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.boards_behind() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.key_min() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_min() TO centile_service;
 
@@ -9562,6 +9930,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_servic
 REVOKE ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.check_metadata(p_metadata json) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_metadata(p_metadata json) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) TO centile_service;
 
@@ -9577,9 +9948,9 @@ GRANT ALL ON FUNCTION centile_store.check_written(p_board centile_store.boards) 
 REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) TO centile_service;
 
-REVOKE ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) FROM PUBLIC;
-GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) TO centile_operator;
-GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint) TO centile_service;
+REVOKE ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) FROM PUBLIC;
+GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) TO centile_operator;
+GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_operator;
@@ -9729,6 +10100,9 @@ GRANT ALL ON FUNCTION centile_store.forget_expired_ids(p_limit integer) TO centi
 
 REVOKE ALL ON FUNCTION centile_store.forget_fillings(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_fillings(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.forget_submissions(p_user text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.forget_submissions(p_user text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
@@ -10027,6 +10401,9 @@ GRANT ALL ON FUNCTION centile_store.set_rules(p_board centile_store.boards, p_ru
 REVOKE ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.settle_inbox(p_numbers bigint[], p_failed bigint[], p_codes text[], p_reasons text[], p_quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.settle_inbox(p_numbers bigint[], p_failed bigint[], p_codes text[], p_reasons text[], p_quarantine_ids bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) TO centile_service;
 
@@ -10050,6 +10427,11 @@ GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id b
 
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE ON TABLE centile_store.inbox TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) TO centile_service;
@@ -10209,6 +10591,12 @@ GRANT SELECT ON TABLE centile.score_history TO centile_service;
 GRANT SELECT ON TABLE centile.standings TO centile_reader;
 GRANT SELECT ON TABLE centile.standings TO centile_service;
 
+GRANT SELECT,INSERT,DELETE ON TABLE centile_store.inbox_failures TO centile_service;
+
+GRANT SELECT ON TABLE centile.submissions TO centile_reader;
+GRANT SELECT ON TABLE centile.submissions TO centile_writer;
+GRANT SELECT ON TABLE centile.submissions TO centile_service;
+
 GRANT SELECT ON TABLE centile.table_health TO centile_reader;
 GRANT SELECT ON TABLE centile.table_health TO centile_service;
 
@@ -10236,6 +10624,8 @@ GRANT SELECT,INSERT ON TABLE centile_store.epochs TO centile_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.erasures TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.fillings TO centile_service;
+
+GRANT SELECT ON SEQUENCE centile_store.inbox_number_seq TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
 GRANT SELECT ON TABLE centile_store.leaderboard_bucket_00 TO centile_reader;

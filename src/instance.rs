@@ -22,7 +22,7 @@ use crate::{
         settings::{ReplicaSettings, Settings},
     },
     ranking::{rankings::Rankings, read_router::ReadRouter},
-    scoring::{accepted::AcceptedScores, applier, writer::Writers},
+    scoring::{accepted::AcceptedScores, applier, inbox::InboxWriter, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},
     store::Store,
     telemetry::{self, recent},
@@ -110,6 +110,9 @@ impl Instance {
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let (score_writer, bucket_writer) = (store.score_writer.clone(), store.bucket_writer.clone());
         let writers = Arc::new(Writers::new(score_writer, bucket_writer, acknowledged, accepted.clone(), wait));
+        let inbox =
+            InboxWriter::new(store.inbox.clone(), Arc::clone(&boards), Arc::clone(&writers), Arc::clone(&rankings));
+        background.spawn(inbox.run());
         let (idle, connected) = (Arc::clone(&writers), Arc::clone(&read_router));
         background.repeat(UPKEEP_EVERY, move || {
             idle.end_idle(Instant::now());

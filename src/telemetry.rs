@@ -268,6 +268,7 @@ fn describe() {
         ("centile_oldest_due_age_seconds", "Time since the end of the oldest period that is due."),
         ("centile_rankings_damaged", "Open rankings whose bucket rows are damaged."),
         ("centile_unapplied_age_seconds", "Age of the oldest batch that is not applied to bucket rows."),
+        ("centile_inbox_age_seconds", "Age of the oldest submitted score that waits in the inbox."),
         ("centile_windows_missing", "Current rolling windows that are not filled yet."),
         ("centile_closings_unfinished", "Periods with a cut-off that are not closed."),
         ("centile_archive_differences", "Players whose live entry differed from the ledger, over all archives."),

@@ -187,6 +187,9 @@ BEGIN
 END
 $$;
 
+-- Instances read the coordinator's inbox only.
+CREATE TRIGGER refuse_change BEFORE INSERT ON centile_store.inbox FOR EACH STATEMENT EXECUTE FUNCTION centile_lanes.refuse_change();
+
 -- The structure lock. Each change of a board's copy takes it exclusively; writers share it
 -- (centile_store.lock_structure).
 CREATE FUNCTION centile_lanes.lock_board() RETURNS trigger

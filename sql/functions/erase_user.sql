@@ -1,6 +1,5 @@
 -- Replaces id, name, avatar and metadata everywhere, and removes the attributes. Scores stay under a
--- random id, without their metadata; archives, segments and the ledger hold only internal ids. A
--- later player with the old id is a different player.
+-- random id, without their metadata; archives, segments and the ledger hold only internal ids.
 --
 -- A call with the new id processes all tops again. The old id is not stored, so a caller that lost
 -- the response cannot repeat the call with it. p_request, an id of the request, leads to the same
@@ -56,6 +55,7 @@ BEGIN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
             ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
         END IF;
+        PERFORM centile_store.forget_submissions(p_user);
         -- Failures that Centile 0.2 stored name players by their ids.
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position('player ' || quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);

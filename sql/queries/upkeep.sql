@@ -4,5 +4,6 @@ SELECT periods_due AS "periods_due!", coalesce(extract(epoch FROM oldest_due_age
        released_rankings AS "released_rankings!", outbox_waiting AS "outbox_waiting!",
        coalesce(extract(epoch FROM outbox_oldest_age), 0)::float8 AS "outbox_oldest_age_seconds!",
        quarantine_waiting AS "quarantine_waiting!", rankings_damaged AS "rankings_damaged!",
-       coalesce(extract(epoch FROM unapplied_age), 0)::float8 AS "unapplied_age_seconds!"
+       coalesce(extract(epoch FROM unapplied_age), 0)::float8 AS "unapplied_age_seconds!",
+       coalesce(extract(epoch FROM inbox_age), 0)::float8 AS "inbox_age_seconds!"
 FROM centile.upkeep

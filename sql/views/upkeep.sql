@@ -8,7 +8,8 @@ SELECT d.periods_due, d.oldest_due_age, w.windows_missing,
        o.outbox_waiting, o.outbox_oldest_age,
        (SELECT count(*) FROM centile_store.quarantine q WHERE q.state = 'waiting') AS quarantine_waiting,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.damaged_at IS NOT NULL AND r.released_at IS NULL) AS rankings_damaged,
-       (SELECT statement_timestamp() - min(l.behind_since) FROM centile.apply_lag l) AS unapplied_age
+       (SELECT statement_timestamp() - min(l.behind_since) FROM centile.apply_lag l) AS unapplied_age,
+       (SELECT statement_timestamp() - i.submitted_at FROM centile_store.inbox i ORDER BY i.number LIMIT 1) AS inbox_age
 FROM (
     SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
            statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due) AS oldest_due_age,

@@ -3,6 +3,7 @@
 pub(crate) mod accepted;
 pub(crate) mod applier;
 pub(crate) mod batch;
+pub(crate) mod inbox;
 pub(crate) mod quarantine;
 pub(crate) mod wait_estimate;
 pub(crate) mod writer;

@@ -12,6 +12,7 @@ pub(crate) mod export;
 pub(crate) mod friend;
 mod hosts;
 pub(crate) mod import;
+pub(crate) mod inbox;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod layout;
@@ -49,6 +50,7 @@ use crate::{
     store::{
         cluster::{Owners, Servers},
         hosts::Hosts,
+        inbox::Inbox,
         migrate::Edition,
         pool::{Connector, LastTime, Pool, Prepare},
     },
@@ -59,6 +61,9 @@ const LAYOUT_CONNECTIONS: u32 = 2;
 
 /// Connections for rounds of the rank indexes, and for profiles.
 const ROUND_CONNECTIONS: u32 = 6;
+
+/// Connections that hold submitted events of a board each, and one that looks for more.
+const INBOX_CONNECTIONS: u32 = 3;
 
 /// Interval of asking the servers which of them is the primary.
 const PRIMARY_INTERVAL: Duration = Duration::from_millis(250);
@@ -110,8 +115,8 @@ pub(crate) struct Administrator {
     pub(crate) reader: Reader,
 }
 
-/// The connections to PostgreSQL by role. Reads, rounds, scores, other writes, and layout steps have
-/// separate pools, so that none starves another.
+/// The connections to PostgreSQL by role. Reads, rounds, scores, other writes, layout steps, and the inbox
+/// have separate pools, so that none starves another.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) reader: Reader,
@@ -119,6 +124,7 @@ pub(crate) struct Store {
     pub(crate) score_writer: ScoreWriter,
     pub(crate) bucket_writer: BucketWriter,
     pub(crate) admin: Administrator,
+    pub(crate) inbox: Inbox,
     last_switch: LastTime,
 }
 
@@ -203,6 +209,7 @@ impl Store {
         // wait behind them.
         let others = (write_connections / 4).max(1);
         let (writers, score_writers) = (pool(others)?, pool((write_connections - others).max(1))?);
+        let inbox = Inbox { connections: pool(INBOX_CONNECTIONS)? };
         let owners = Owners::new({
             let (size, settings) = (write_connections + ROUND_CONNECTIONS, pooled);
             move |options| open(options, size, settings.clone(), true, runtime.clone())
@@ -221,6 +228,7 @@ impl Store {
             score_writer: ScoreWriter { score_writers, writers: writers.clone(), reader: reader.clone() },
             bucket_writer: BucketWriter { layout_writers, reader: reader.clone() },
             admin: Administrator { writers, reader: reader.clone() },
+            inbox,
             reader,
             last_switch,
         })
@@ -316,13 +324,14 @@ impl Store {
     }
 
     /// Returns the pools to the primary, with their names in metrics.
-    fn pools(&self) -> [(&'static str, &Pool); 5] {
+    fn pools(&self) -> [(&'static str, &Pool); 6] {
         [
             ("read", &self.reader.readers),
             ("index", &self.index_reader.rounds),
             ("write", &self.score_writer.score_writers),
             ("other", &self.admin.writers),
             ("keep", &self.bucket_writer.layout_writers),
+            ("inbox", &self.inbox.connections),
         ]
     }
 }

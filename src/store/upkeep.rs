@@ -26,6 +26,7 @@ pub(crate) struct StoredUpkeep {
     pub(crate) quarantine_waiting: i64,
     pub(crate) rankings_damaged: i64,
     pub(crate) unapplied_age_seconds: f64,
+    pub(crate) inbox_age_seconds: f64,
 }
 
 /// The row of `centile.database_limits`.

@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod failover;
+pub mod inbox;
 pub mod kill;
 pub mod lane;
 pub mod moved_rows;

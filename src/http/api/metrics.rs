@@ -70,6 +70,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     }
     gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
     gauge!("centile_unapplied_age_seconds").set(upkeep.unapplied_age_seconds);
+    gauge!("centile_inbox_age_seconds").set(upkeep.inbox_age_seconds);
     gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
     let combined = instance.store.admin.combined(None).await?;
     Ok(handle.render() + &index_numbers(instance) + &replica_numbers(instance) + &combination_numbers(&combined))

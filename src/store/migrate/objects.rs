@@ -64,7 +64,7 @@ const PREPARE: &str = "
                 EXECUTE 'DROP ' || v_object.label;
             ELSE
                 EXECUTE format('COMMENT ON %s IS NULL', v_object.label);
-                EXECUTE format('REVOKE ALL ON %s FROM centile_reader, centile_service, centile_operator', regexp_replace(v_object.label, '^VIEW ', 'TABLE '));
+                EXECUTE format('REVOKE ALL ON %s FROM centile_reader, centile_service, centile_operator, centile_writer', regexp_replace(v_object.label, '^VIEW ', 'TABLE '));
             END IF;
         END LOOP;
     END

@@ -141,7 +141,7 @@ async fn a_dump_is_restored_into_another_server() {
     let target = LocalPostgres::start(&folder("restored"), PostgresOptions::ephemeral()).expect("a server");
     let admin = connect(&target.url("postgres")).await;
     execute(&admin, "CREATE DATABASE restored").await;
-    execute(&admin, "CREATE ROLE centile_reader NOLOGIN; CREATE ROLE centile_service NOLOGIN; CREATE ROLE centile_operator NOLOGIN; ALTER ROLE centile_service SET jit = off").await;
+    execute(&admin, "CREATE ROLE centile_reader NOLOGIN; CREATE ROLE centile_service NOLOGIN; CREATE ROLE centile_operator NOLOGIN; CREATE ROLE centile_writer NOLOGIN; ALTER ROLE centile_service SET jit = off").await;
     let restored = target.url("restored");
     program(&target, "pg_restore", &["--exit-on-error", "-d", &restored, &dump]);
 

@@ -31,8 +31,8 @@ use crate::{
 /// Seconds after which a waiting task needs attention, as in `docs/alerts.yml`.
 const ATTENTION_AFTER_SECONDS: f64 = 600.0;
 
-/// Age of the oldest batch that is not applied from which it needs attention.
-const UNAPPLIED_ATTENTION_SECONDS: f64 = 10.0;
+/// Age from which the oldest batch that is not applied, or the oldest submitted score, needs attention.
+const WAIT_ATTENTION_SECONDS: f64 = 10.0;
 
 /// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
@@ -92,6 +92,7 @@ struct Task {
 
 #[expect(clippy::too_many_lines, reason = "a list of tasks")]
 fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
+    let inbox_age = Duration::try_from_secs_f64(stored.upkeep.inbox_age_seconds).unwrap_or_default();
     let unapplied_age = Duration::try_from_secs_f64(stored.upkeep.unapplied_age_seconds).unwrap_or_default();
     let upkeep = &stored.upkeep;
     let (due, waiting) = (upkeep.oldest_due_age_seconds, upkeep.outbox_oldest_age_seconds);
@@ -207,8 +208,16 @@ fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
             "unapplied_age",
             i64::try_from(unapplied_age.as_secs()).unwrap_or(i64::MAX),
             "ranks by SQL wait; ranks in psql are older",
-            upkeep.unapplied_age_seconds > UNAPPLIED_ATTENTION_SECONDS,
+            upkeep.unapplied_age_seconds > WAIT_ATTENTION_SECONDS,
             "bucket-rows-behind",
+        ),
+        task(
+            "Submitted scores that wait, in seconds",
+            "inbox_age",
+            i64::try_from(inbox_age.as_secs()).unwrap_or(i64::MAX),
+            "instances write them every 50 ms",
+            upkeep.inbox_age_seconds > WAIT_ATTENTION_SECONDS,
+            "submissions-wait",
         ),
         task(
             "Wrong bucket counts found by this instance",
@@ -533,6 +542,7 @@ mod tests {
                 quarantine_waiting: 1,
                 rankings_damaged: 0,
                 unapplied_age_seconds: 1.0,
+                inbox_age_seconds: 0.0,
             };
             let stored = Stored {
                 boards: Vec::new(),
@@ -582,7 +592,8 @@ mod tests {
         let waiting = threshold("_outbox_oldest_age_seconds) > ", "created_at < now() - interval '", 60.0);
         assert_eq!([due, waiting], [ATTENTION_AFTER_SECONDS; 2]);
         let unapplied = threshold("max(centile_unapplied_age_seconds) > ", "unapplied_age > interval '", 1.0);
-        assert_eq!(unapplied, UNAPPLIED_ATTENTION_SECONDS);
+        let inbox = threshold("max(centile_inbox_age_seconds) > ", "inbox_age > interval '", 1.0);
+        assert_eq!([unapplied, inbox], [WAIT_ATTENTION_SECONDS; 2]);
 
         // The page's tasks begin just above them. Limits of 1,000,000 make the numbers whole.
         let of = 1_000_000;

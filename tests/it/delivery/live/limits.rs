@@ -114,7 +114,7 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
         let (begun, reads) = (Instant::now(), site.serve.metric(READS_METRIC).await);
         let before = logged(&site, &format!("before-{subscribers}")).await;
         for _ in 0..CHANGES {
-            // Written by SQL, so that the service runs no statements other than its live reads.
+            // Written by SQL, so that the service runs hardly any statements but its live reads.
             db.execute("SELECT testing.submit_score('main', 'bob', 1)").await;
             score += 1;
             let is_shown = |event: &Event| event.data["scores"][1]["score"] == score;
@@ -122,7 +122,9 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
         }
         let after = logged(&site, &format!("after-{subscribers}")).await;
         let (reads, seconds) = (site.serve.metric(READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
-        let statements = after[before.len()..].lines().filter(|line| line.contains("sqlx::query")).count() as f64;
+        // An instance looks for submitted scores every 50 ms.
+        let is_read = |line: &&str| line.contains("sqlx::query") && !line.contains("boards_in_inbox");
+        let statements = after[before.len()..].lines().filter(is_read).count() as f64;
         eprintln!("{subscribers} subscribers: {statements} statements of {reads} reads in {seconds:.1} s");
         assert!(reads <= 4.0 * seconds + 2.0, "{reads} reads in {seconds} s");
         // Includes the read that was in progress when counting began.

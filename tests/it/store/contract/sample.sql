@@ -48,6 +48,11 @@ FROM centile.period_before('week', now(), 'UTC') w
 CROSS JOIN LATERAL centile.correct_score('arena', 'cyd', -10, w.starts_at + interval '6 days 20 hours', 'counted twice', 'dora') c;
 SELECT testing.submit_score('arena', 'dan', 12);
 
+-- A submitted score that waits, because no instance runs, and one that was refused.
+SELECT centile.submit('arena', 'dan', 8, id => 'match-8');
+INSERT INTO centile_store.inbox_failures (number, points, submitted_at, board_id, user_id, event_id, code, reason, submitted_by)
+VALUES (0, 5, now(), 2, 'eve', 'match-7', 'user_banned', 'the player is banned', 'game');
+
 -- A board with months that quarantines events that break its rules.
 SELECT centile.create_board('ladder', '{"title": "Ladder", "lanes": 1, "periods": ["month"], "points_max": 1000, "on_violation": "quarantine"}');
 SELECT centile.ensure_ledger_months(m.starts_at, m.ends_at), centile_store.open_periods(b.board_id, ARRAY[m.starts_at, now()])
