@@ -41,7 +41,7 @@ EXCEPTION
     WHEN SQLSTATE 'CB404' OR SQLSTATE 'CB409' OR SQLSTATE 'CB422' OR invalid_text_representation OR numeric_value_out_of_range THEN
         GET STACKED DIAGNOSTICS v_message = MESSAGE_TEXT, v_detail = PG_EXCEPTION_DETAIL, v_hint = PG_EXCEPTION_HINT, v_code = RETURNED_SQLSTATE;
         RAISE EXCEPTION '%', concat('events[' || v_place || ']: ', v_message)
-            USING ERRCODE = CASE WHEN v_code LIKE 'CB%' THEN v_code ELSE 'CB422' END, DETAIL = coalesce(nullif(v_detail, ''), v_member), HINT = v_hint;
+            USING ERRCODE = CASE WHEN v_code LIKE 'CB%' THEN v_code ELSE 'CB422' END, DETAIL = coalesce(nullif(v_detail, ''), v_member), HINT = coalesce(nullif(v_hint, ''), 'No event was submitted.');
 END
 $$;
 
