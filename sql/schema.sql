@@ -1423,7 +1423,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.submit(board text, user_id text, points bigint, id text, tiebreak bigint, reason text, metadata json) IS 'Submits a score in the transaction of the caller, and returns a ticket for centile.wait_for. Within 100 ms of the commit, an instance of the service writes the score, once. An id makes retries safe. Example: SELECT centile.submit(''arena'', ''ann'', 50, id => ''match-7'') IS NOT NULL AS is_submitted;';
+COMMENT ON FUNCTION centile.submit(board text, user_id text, points bigint, id text, tiebreak bigint, reason text, metadata json) IS 'Submits a score in the transaction of the caller, and returns a ticket for centile.wait_for. Usually within 100 ms of the commit, an instance of the service writes the score, once. An id makes retries safe. Example: SELECT centile.submit(''arena'', ''ann'', 50, id => ''match-7'') IS NOT NULL AS is_submitted;';
 
 CREATE FUNCTION centile.submit_many(p_events jsonb) RETURNS text[]
     LANGUAGE plpgsql SECURITY DEFINER

@@ -45,5 +45,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.submit(text, text, bigint, text, bigint, text, json) IS
-'Submits a score in the transaction of the caller, and returns a ticket for centile.wait_for. Within 100 ms of the commit, an instance of the service writes the score, once. An id makes retries safe. Example: SELECT centile.submit(''arena'', ''ann'', 50, id => ''match-7'') IS NOT NULL AS is_submitted;';
+'Submits a score in the transaction of the caller, and returns a ticket for centile.wait_for. Usually within 100 ms of the commit, an instance of the service writes the score, once. An id makes retries safe. Example: SELECT centile.submit(''arena'', ''ann'', 50, id => ''match-7'') IS NOT NULL AS is_submitted;';
 GRANT EXECUTE ON FUNCTION centile.submit(text, text, bigint, text, bigint, text, json) TO centile_writer;
