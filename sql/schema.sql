@@ -2081,7 +2081,7 @@ BEGIN
         RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
     END IF;
     until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_board.id)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
-    -- What another session applies meanwhile is not this call's work.
+    -- Batches that another session applies meanwhile are not this call's work.
     PERFORM centile_store.lock_buckets(v_board.id);
     v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
     is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);

@@ -51,7 +51,7 @@ async fn main() -> BenchResult<()> {
         let mut costs = Vec::new();
         for round in 1..=ROUNDS {
             let idle = per_second(bench, seconds, sleep(Duration::from_secs(seconds.into()))).await?;
-            // What the service costs without scores is no part of a score.
+            // The service's cost without scores is no part of a score.
             let per_score = |spent: f64| (spent - idle) / f64::from(rate) * 1e6;
             let alone = pgbench(bench, &own, seconds, rate);
             let alone = per_score(per_second(bench, seconds, ended(alone)).await?);

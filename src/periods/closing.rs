@@ -269,6 +269,11 @@ pub async fn refresh_due(
     for (period_id, board, period) in admin.corrected_archives(age).await? {
         // For each archive, so that periods are closed in between.
         let Some(mut closer) = admin.closer().await? else { return Ok(false) };
+        // Another process may have refreshed it meanwhile.
+        if !admin.corrected_archives(age).await?.iter().any(|(id, ..)| *id == period_id) {
+            closer.end().await;
+            continue;
+        }
         let result = refresh_archive(admin, cache, &mut closer, period_id, period.clone(), act).await;
         closer.end().await;
         if result.is_err() {

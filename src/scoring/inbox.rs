@@ -86,10 +86,13 @@ impl InboxWriter {
     /// Writes the submitted events of a board; returns its id. Pauses after a failure, and while
     /// another instance writes them.
     async fn write_board(&self, board_id: i32, slug: String, from: i64) -> i32 {
+        let mut has_written = false;
         loop {
             match self.write_some(board_id, &slug, from).await {
-                Ok(Some(true)) => {}
+                Ok(Some(true)) => has_written = true,
                 Ok(Some(false)) => return board_id,
+                // There were no more.
+                Ok(None) if has_written => return board_id,
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(board = slug, %error, "submitted scores wait because they cannot be written now");

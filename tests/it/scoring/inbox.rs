@@ -342,7 +342,7 @@ async fn scores_of_a_caller_keep_their_order_and_a_blocked_board_delays_no_other
     assert_eq!(wait_for(&mut caller, &blocked).await.unwrap().0, "accepted");
 }
 
-/// What the callers of a test have committed: points by player.
+/// Points by player that the callers of a test have committed.
 #[derive(Debug, Default)]
 struct Committed(Mutex<BTreeMap<String, i64>>);
 
