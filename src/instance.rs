@@ -110,9 +110,6 @@ impl Instance {
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let (score_writer, bucket_writer) = (store.score_writer.clone(), store.bucket_writer.clone());
         let writers = Arc::new(Writers::new(score_writer, bucket_writer, acknowledged, accepted.clone(), wait));
-        let inbox =
-            InboxWriter::new(store.inbox.clone(), Arc::clone(&boards), Arc::clone(&writers), Arc::clone(&rankings));
-        background.spawn(inbox.run());
         let (idle, connected) = (Arc::clone(&writers), Arc::clone(&read_router));
         background.repeat(UPKEEP_EVERY, move || {
             idle.end_idle(Instant::now());
@@ -181,6 +178,14 @@ impl Instance {
         };
         // Readiness needs no key and has no rate limit, so concurrent checks share one query.
         self.readiness.read((), read).await
+    }
+
+    /// Begins to write the scores that are submitted in SQL. Only an instance that serves does this,
+    /// not a command.
+    pub fn write_submitted_scores(&self) {
+        let (boards, writers) = (Arc::clone(&self.boards), Arc::clone(&self.writers));
+        let inbox = InboxWriter::new(self.store.inbox.clone(), boards, writers, Arc::clone(&self.rankings));
+        self.background.spawn(inbox.run());
     }
 
     /// Loads the current rankings of these boards into memory.

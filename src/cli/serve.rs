@@ -49,6 +49,7 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
         tracing::info!("REDIS_URL is not set: instances share no cache");
     }
     let instance = Instance::connect(&settings).await?;
+    instance.write_submitted_scores();
     instance.load_indexes(&serve.instance.index_boards, serve.instance.ready_when_indexed).await?;
     let result = serve_http(&serve.instance, http, Arc::clone(&instance), &mut stop).await;
     let shut_down = timeout(SHUTDOWN_TIMEOUT, instance.shut_down()).await;

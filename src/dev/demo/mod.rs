@@ -89,6 +89,7 @@ impl Demo {
         // All simulated players share one address and key, so rate limits are off.
         let settings = http::Settings { key_rate: None, address_rate: None, address_subscribers: None, ..flags.http() };
         let server = http::serve(Arc::clone(&instance), listener, settings)?;
+        instance.write_submitted_scores();
         let handle = server.handle();
         Ok(Self {
             url: format!("http://{}", reachable(address)),
