@@ -38,7 +38,7 @@ COMMENT ON TYPE centile_store.logged_entries IS 'Changed entries as columns of c
 CREATE TYPE centile_store.pending_event AS (
 	user_id bigint,
 	points bigint,
-	tiebreak smallint,
+	tiebreak bigint,
 	reason text,
 	occurred_at timestamp with time zone,
 	external_id text,
@@ -89,7 +89,8 @@ CREATE TYPE centile_store.ranking_row AS (
 	reached_at timestamp with time zone,
 	internal_id bigint,
 	rank_key bigint,
-	tie_key bigint
+	tie_key bigint,
+	tiebreak bigint
 );
 
 COMMENT ON TYPE centile_store.ranking_row IS 'Player of a ranking or an archive, with what makes the cursor of the next page.';
@@ -165,11 +166,11 @@ BEGIN
     -- As in centile_store.unerased_metadata.
     SELECT CASE WHEN u.erased_at IS NULL THEN v_event.metadata END INTO v_event.metadata
     FROM centile_store.users u WHERE u.id = v_event.user_id FOR KEY SHARE;
-    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
-    VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
+    VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.second_number, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
     PERFORM centile_store.write_act(v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
-    PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points);
+    PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points, v_event.second_number);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
 END
@@ -202,23 +203,24 @@ $$;
 
 COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Removes a player from a board''s open rankings, or brings the player back; returns whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
-CREATE FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) RETURNS TABLE(table_name text, user_id text, user_name text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint, user_key bigint, lane smallint)
+CREATE FUNCTION centile.bucket_rows(p_board text, p_period text, p_place integer) RETURNS TABLE(table_name text, user_id text, user_name text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint, user_key bigint, lane smallint, tiebreak bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 DECLARE
     v_ranking record;
 BEGIN
-    SELECT g.id, g.buckets[p_place] AS bucket, b.score_order INTO v_ranking
+    SELECT g.id, g.buckets[p_place] AS bucket, b.score_order, b.tiebreak_order INTO v_ranking
     FROM centile_store.source_named(p_board, p_period) s
     JOIN centile_store.rankings g ON g.id = s.ranking_id AND g.has_bucket_rows
     JOIN centile_store.boards b ON b.id = g.board_id;
     IF v_ranking.bucket IS NOT NULL THEN
         RETURN QUERY EXECUTE format(
-            'SELECT $1, u.external_id, u.name, centile.rank_key(r.rank_key, $2), centile.tie_key_time(r.tie_key), r.rank_key, r.tie_key, r.user_key, r.lane
+            'SELECT $1, u.external_id, u.name, centile.rank_key(r.rank_key, $2), centile_store.shown_time(r.tie_key, $4), r.rank_key, r.tie_key, r.user_key, r.lane,
+                    centile_store.shown_tiebreak(r.tie_key, $4)
              FROM centile_store.%I r LEFT JOIN centile_store.users u ON u.id = -r.user_key
              WHERE r.ranking_id = $3 ORDER BY r.rank_key DESC, r.tie_key DESC, r.user_key DESC', centile_store.bucket_table(v_ranking.bucket))
-        USING 'centile_store.' || centile_store.bucket_table(v_ranking.bucket), v_ranking.score_order, v_ranking.id;
+        USING 'centile_store.' || centile_store.bucket_table(v_ranking.bucket), v_ranking.score_order, v_ranking.id, v_ranking.tiebreak_order;
     END IF;
 END
 $_$;
@@ -371,7 +373,7 @@ $$;
 
 COMMENT ON FUNCTION centile.convert_archive(p_board text, p_period text) IS 'Turns the archive of a closed period from a materialized view into a table, and returns whether it was one. Example: SELECT centile.convert_archive(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
+CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak bigint DEFAULT NULL::bigint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
     SET "TimeZone" TO 'UTC'
     AS $$
@@ -388,8 +390,11 @@ BEGIN
     PERFORM centile_store.check_written(v_board);
     IF p_reason IS NULL OR p_actor IS NULL THEN
         RAISE EXCEPTION 'a correction needs a reason and an actor' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
-    ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
-        RAISE EXCEPTION 'a tiebreak must be from -2048 to 2047, on a board with ties by tiebreak' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_tiebreak IS NOT NULL AND v_board.ties NOT IN ('tiebreak', 'second') THEN
+        RAISE EXCEPTION 'board % does not use tiebreaks', p_board USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_tiebreak = centile_store.key_min() OR v_board.ties = 'tiebreak' AND p_tiebreak NOT BETWEEN -2048 AND 2047 THEN
+        RAISE EXCEPTION 'must be from %', CASE v_board.ties WHEN 'second' THEN '-9223372036854775807 to 9223372036854775807' ELSE '-2048 to 2047' END
+            USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
     ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
         RAISE EXCEPTION 'points are missing or below the lowest score' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
@@ -427,19 +432,19 @@ BEGIN
             USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';
     END IF;
 
-    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-    VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch)
+    VALUES (v_board.id, v_user_id, 'score', p_points, CASE v_board.ties WHEN 'tiebreak' THEN p_tiebreak END, CASE v_board.ties WHEN 'second' THEN p_tiebreak END, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
     PERFORM centile_store.write_act(v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
     PERFORM centile_store.mark_corrected(v_closed);
-    PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points);
+    PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points, p_tiebreak);
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END
 $$;
 
-COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
+COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak bigint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
 CREATE FUNCTION centile.create_board(p_slug text, p_rules jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -812,11 +817,11 @@ $$;
 
 COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Marks a user as banned or not, so that every board refuses or accepts the player''s scores; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
 
-CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint)
+CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint, tiebreak bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at, r.internal_id
+    SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at, r.internal_id, r.tiebreak
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
@@ -906,46 +911,46 @@ $_$;
 
 COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The hour, day, week, month, quarter, year or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
-CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT NULL::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone, tier text)
+CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT NULL::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone, tier text, tiebreak bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at,
            centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = s.archived_period_id),
-                                    (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board)), o.score_order, p.score, p.rank, o.players)
+                                    (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board)), o.score_order, p.score, p.rank, o.players), p.tiebreak
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o
     CROSS JOIN LATERAL (
-        SELECT l.rank, l.position, l.score, l.worse, l.reached_at FROM centile_store.player_row(s.ranking_id, u.id) l
+        SELECT l.rank, l.position, l.score, l.worse, l.reached_at, l.tiebreak FROM centile_store.player_row(s.ranking_id, u.id) l
         UNION ALL
-        SELECT a.rank, a.position, a.score, a.worse, a.reached_at
+        SELECT a.rank, a.position, a.score, a.worse, a.reached_at, a.tiebreak
         FROM centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position, percentile and tier of a player in a period. p_period defaults to the default period of the board. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT NULL::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT NULL::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, tiebreak bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
+    SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at, r.tiebreak
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     -- Far below the largest integer, because both functions add to it.
     CROSS JOIN LATERAL (SELECT least(greatest(p_around, 0), 1000000000) AS around) n
     CROSS JOIN LATERAL (
-        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
+        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at, a.tiebreak
         FROM centile_store.rows_around(s.ranking_id, u.id, n.around) a
         UNION ALL
-        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
+        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at, a.tiebreak
         FROM centile_store.archive_around(s.archived_period_id, u.id, n.around) a) r
     ORDER BY r.position
 $$;
 
 COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. p_period defaults to the default period of the board. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 
-CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone, tier text)
+CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone, tier text, tiebreak bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -963,8 +968,8 @@ BEGIN
         BEGIN
             RETURN QUERY EXECUTE format(
                 'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at,
-                        CASE WHEN a.rank IS NOT NULL THEN centile.tier_of($5, $6, a.score, a.rank, $4) END
-                 FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
+                        CASE WHEN a.rank IS NOT NULL THEN centile.tier_of($5, $6, a.score, a.rank, $4) END, %s
+                 FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', CASE v_board.ties WHEN 'second' THEN 'a.tiebreak' ELSE 'NULL::bigint' END, v_period.archive_name)
             USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players, v_period.tiers, v_board.score_order;
         EXCEPTION WHEN undefined_table THEN
             -- The board keeps fewer snapshots, and this one was dropped just now.
@@ -1081,7 +1086,7 @@ CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period tex
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. p_period defaults to the default period of the board. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
-CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint)
+CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint, tiebreak bigint)
     LANGUAGE sql STABLE SECURITY DEFINER ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1408,10 +1413,12 @@ BEGIN
         RAISE EXCEPTION 'id must have 1 to 128 bytes and no control characters' USING ERRCODE = 'CB422', DETAIL = 'id';
     ELSIF octet_length(reason) > 256 OR reason !~ c_text THEN
         RAISE EXCEPTION 'reason must have 1 to 256 bytes and no control characters' USING ERRCODE = 'CB422', DETAIL = 'reason';
-    ELSIF tiebreak IS NOT NULL AND v_ties <> 'tiebreak' THEN
+    ELSIF tiebreak IS NOT NULL AND v_ties NOT IN ('tiebreak', 'second') THEN
         RAISE EXCEPTION 'board % does not use tiebreaks', board USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
-    ELSIF tiebreak NOT BETWEEN -2048 AND 2047 THEN
+    ELSIF v_ties = 'tiebreak' AND tiebreak NOT BETWEEN -2048 AND 2047 THEN
         RAISE EXCEPTION 'tiebreak must be from -2048 to 2047, not %', tiebreak USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF tiebreak = -9223372036854775808 THEN
+        RAISE EXCEPTION 'tiebreak must be from -9223372036854775807 to 9223372036854775807' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
     ELSIF metadata IS NOT NULL THEN
         PERFORM centile_store.check_metadata(metadata);
     END IF;
@@ -1522,8 +1529,8 @@ BEGIN
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
     v_new := centile_store.set_rules(v_board, p_rules);
-    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
-           <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
+    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.tiebreak_order, v_new.tiebreak_sum, v_new.lanes, v_new.time_zone, v_new.segments)
+           IS DISTINCT FROM (v_board.mode, v_board.score_order, v_board.ties, v_board.tiebreak_order, v_board.tiebreak_sum, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             -- A lane may have batches without scores: see centile_store.move_player.
             OR EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id)
@@ -1532,8 +1539,15 @@ BEGIN
             RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
                 USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another combined board.';
         END IF;
-        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes, time zone and segments cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events: mode, order, ties, rules of tiebreaks, lanes, time zone and segments cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
+    END IF;
+    IF v_new.ties = 'second' THEN
+        -- As set_sources, which may be making the board a source.
+        PERFORM pg_advisory_xact_lock(1128615508, -3);
+        IF EXISTS (SELECT FROM centile_store.combination_sources s WHERE s.source_board_id = v_board.id) THEN
+            RAISE EXCEPTION 'a source of a combined board cannot have ties second' USING ERRCODE = 'CB422', DETAIL = 'ties';
+        END IF;
     END IF;
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
         -- The service creates these windows again.
@@ -1679,7 +1693,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at, p_actor);
-    PERFORM centile_store.check_sum(v_board, v_target.user_id, v_target.occurred_at, -v_target.points);
+    PERFORM centile_store.check_sum(v_board, v_target.user_id, v_target.occurred_at, -v_target.points, -v_target.second_number);
     RETURN true;
 END
 $$;
@@ -2118,7 +2132,7 @@ BEGIN
                  SELECT s.low FROM search s WHERE s.low = s.high) s',
             CASE v_archive.ties
                 WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $3) = k.rank_key THEN centile_store.archive_tie_key($4, $5, a.user_id, a.score, a.reached_at) END'
-                ELSE 'centile.tie_key(a.reached_at)' END,
+                ELSE v_archive.tie_key END,
             v_archive.archive_name)
         INTO v_above
         USING p_keys, v_archive.players, v_archive.score_order, v_archive.board_id, v_archive.mode;
@@ -2191,11 +2205,11 @@ BEGIN
              )
              SELECT (SELECT count(*) FROM local),
                     (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.place), ''[]'')
-                     FROM (SELECT l.place, l.local_rank, l.user_id AS internal_id, l."position", l.rank, u.external_id AS user_id,
-                                  u.name AS user_name, u.avatar, l.score, l.reached_at,
-                                  centile.rank_key(l.score, $6) AS rank_key, centile.tie_key(l.reached_at) AS tie_key
-                           FROM (SELECT l.* FROM local l, page p WHERE l.place >= p.first AND l.place - p.first < p.size) l
-                           JOIN centile_store.users u ON u.id = l.user_id) r)', v_archive.archive_name)
+                     FROM (SELECT a.place, a.local_rank, a.user_id AS internal_id, a."position", a.rank, u.external_id AS user_id,
+                                  u.name AS user_name, u.avatar, a.score, a.reached_at,
+                                  centile.rank_key(a.score, $6) AS rank_key, %s AS tie_key, %s AS tiebreak
+                           FROM (SELECT a.* FROM local a, page p WHERE a.place >= p.first AND a.place - p.first < p.size) a
+                           JOIN centile_store.users u ON u.id = a.user_id) r)', v_archive.archive_name, v_archive.tie_key, v_archive.tiebreak)
         INTO players, rows
         USING p_user_ids, p_from,
               CASE WHEN p_after IS NOT NULL THEN centile_store.archive_place(p_period_id, (p_after).rank_key, (p_after).tie_key, -(p_after).user_key) END,
@@ -2228,10 +2242,12 @@ $$;
 
 COMMENT ON FUNCTION centile_store.archive_name(p_period_id bigint) IS 'The name of a period''s archive in schema centile_archive. Example: SELECT centile_store.archive_name(2);';
 
-CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archive_name text, players bigint, board_id integer, score_order text, ties text, mode text)
+CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archive_name text, players bigint, board_id integer, score_order text, ties text, mode text, tiebreak text, tie_key text)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.archive_name, p.archive_players, b.id, b.score_order, b.ties, b.mode
+    SELECT p.archive_name, p.archive_players, b.id, b.score_order, b.ties, b.mode,
+           CASE b.ties WHEN 'second' THEN 'a.tiebreak' ELSE 'NULL::bigint' END,
+           CASE WHEN b.ties <> 'second' THEN 'centile.tie_key(a.reached_at)' ELSE format('centile.rank_key(a.tiebreak, %L)', b.tiebreak_order) END
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
     WHERE p.id = p_period_id AND p.archive_name IS NOT NULL AND p.archive_dropped_at IS NULL
 $$;
@@ -2253,9 +2269,10 @@ BEGIN
     END IF;
     EXECUTE format(
         'SELECT a."position" FROM centile_archive.%I a
-         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND a.reached_at = $4', v_archive.archive_name)
+         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND %s = $4', v_archive.archive_name, v_archive.tie_key)
     INTO v_place
-    USING p_internal_id, v_archive.score_order, p_rank_key, v_time;
+    -- An archive of another board holds only the time of a tie key.
+    USING p_internal_id, v_archive.score_order, p_rank_key, CASE v_archive.ties WHEN 'second' THEN p_tie_key ELSE p_tie_key & 2251799813685247 END;
     IF v_place IS NULL THEN
         IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > centile_store.key_min() THEN
             v_tie_key := centile_store.archive_tie_key(v_archive.board_id, v_archive.mode, p_internal_id,
@@ -2270,7 +2287,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) IS 'Number of players of a closed period at or above a key. Example: SELECT centile_store.archive_place(4, 100, 0, 5);';
 
-CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, tiebreak bigint)
     LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
@@ -2281,11 +2298,11 @@ BEGIN
         RETURN QUERY EXECUTE format(
             'SELECT a."position", a.rank,
                     $2 + 1 - coalesce((SELECT n.rank FROM centile_archive.%1$I n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
-                    u.external_id, u.name, u.avatar, a.score, a.reached_at
+                    u.external_id, u.name, u.avatar, a.score, a.reached_at, %2$s
              FROM centile_archive.%1$I a
              JOIN centile_store.users u ON u.id = a.user_id
              WHERE a.user_id = ANY ($1)
-             ORDER BY a."position"', v_archive.archive_name)
+             ORDER BY a."position"', v_archive.archive_name, v_archive.tiebreak)
         USING p_user_ids, v_archive.players;
     END IF;
 END
@@ -2297,18 +2314,19 @@ CREATE FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text D
     LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
-    v_ties text;
-    v_order text;
+    v_ties     text;
+    v_tiebreak text;
+    v_order    text;
 BEGIN
-    SELECT b.ties INTO STRICT v_ties
+    SELECT b.ties, CASE b.tiebreak_order WHEN 'desc' THEN ', e.tie_key AS tiebreak' WHEN 'asc' THEN ', -e.tie_key AS tiebreak' ELSE '' END INTO STRICT v_ties, v_tiebreak
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
     -- Without tiebreaks the tie key is the time, and times sort faster.
-    v_order := 'e.rank_key DESC, ' || CASE v_ties WHEN 'tiebreak' THEN 'e.tie_key DESC' ELSE 'e.reached_at' END || ', e.user_id';
-    RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
+    v_order := 'e.rank_key DESC, ' || CASE WHEN v_ties IN ('tiebreak', 'second') THEN 'e.tie_key DESC' ELSE 'e.reached_at' END || ', e.user_id';
+    RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at%4$s FROM (%3$s) e',
         v_order,
         CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
         coalesce(p_entries, centile_store.entries_query(p_period_id,
-            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id))));
+            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id))), v_tiebreak);
 END
 $_$;
 
@@ -2324,10 +2342,10 @@ BEGIN
     IF FOUND THEN
         RETURN QUERY EXECUTE format(
             'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
-                    u.id, centile.rank_key(a.score, $1), centile.tie_key(a.reached_at)
+                    u.id, centile.rank_key(a.score, $1), %s, %s
              FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
              JOIN centile_store.users u ON u.id = a.user_id
-             ORDER BY a."position"', v_archive.archive_name)
+             ORDER BY a."position"', v_archive.tie_key, v_archive.tiebreak, v_archive.archive_name)
         USING v_archive.score_order, p_from, p_limit;
     END IF;
 END
@@ -2452,10 +2470,12 @@ CREATE TABLE centile_store.boards (
     buckets text DEFAULT 'all'::text NOT NULL,
     default_period text DEFAULT 'all_time'::text NOT NULL,
     refresh_corrected boolean DEFAULT false NOT NULL,
+    tiebreak_order text,
+    tiebreak_sum text,
     CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
     CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
-    CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
+    CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties = ANY (ARRAY['shared'::text, 'first'::text])) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
     CONSTRAINT boards_default_period_kept CHECK (((default_period = ANY (periods)) OR (periods = '{}'::text[]))),
     CONSTRAINT boards_description_length CHECK (((octet_length(description) >= 1) AND (octet_length(description) <= 1000))),
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
@@ -2482,13 +2502,17 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
     CONSTRAINT boards_tags_form CHECK (((cardinality(tags) <= 20) AND (array_to_string(tags, ','::text, ''::text) ~ '^([a-z0-9][a-z0-9_-]{0,39}(,[a-z0-9][a-z0-9_-]{0,39})*)?$'::text) AND (cardinality(string_to_array(array_to_string(tags, ','::text), ','::text)) = cardinality(tags)))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
+    CONSTRAINT boards_tiebreak_order_known CHECK ((tiebreak_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
+    CONSTRAINT boards_tiebreak_order_rules CHECK (((tiebreak_order IS NOT NULL) = (ties = 'second'::text))),
+    CONSTRAINT boards_tiebreak_sum_known CHECK ((tiebreak_sum = ANY (ARRAY['added'::text, 'replaced'::text]))),
+    CONSTRAINT boards_tiebreak_sum_rules CHECK (((tiebreak_sum IS NOT NULL) = ((ties = 'second'::text) AND (mode = 'sum'::text)))),
     CONSTRAINT boards_tiers_form CHECK (((cardinality(tiers) <= 20) AND (COALESCE(array_ndims(tiers), 1) = 1) AND ((cardinality(tiers) = 0) OR (('
 '::text || array_to_string(tiers, '
 '::text, ''::text)) ~ (('^(\n'::text || '[^: \u0001-\u001f\u007f-\u009f]([^:\u0001-\u001f\u007f-\u009f]{0,38}[^: \u0001-\u001f\u007f-\u009f])?: '::text) || '(top (100|[1-9][0-9]?(\.[0-9]?[1-9])?|0\.[0-9]?[1-9]) %|rank [1-9][0-9]{0,17}|score (0|-?[1-9][0-9]{0,17})))+$'::text))) AND (cardinality(string_to_array(array_to_string(tiers, '
 '::text), '
 '::text)) = cardinality(tiers)) AND (array_to_string(tiers, '
 '::text) !~ '(^|\n)([^:\n]+): [^\n]*\n([^\n]*\n)*\2: '::text))),
-    CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
+    CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text, 'second'::text]))),
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
 );
 
@@ -2529,6 +2553,10 @@ COMMENT ON COLUMN centile_store.boards.buckets IS 'Which new rankings have bucke
 COMMENT ON COLUMN centile_store.boards.default_period IS 'The kind of period that requests without a period read.';
 
 COMMENT ON COLUMN centile_store.boards.refresh_corrected IS 'Whether archives that lack a correction are refreshed by themselves.';
+
+COMMENT ON COLUMN centile_store.boards.tiebreak_order IS 'Which second numbers are better, desc or asc; NULL on boards without them.';
+
+COMMENT ON COLUMN centile_store.boards.tiebreak_sum IS 'Whether the second numbers of a sum board are added or replaced; NULL on other boards.';
 
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
@@ -2586,15 +2614,23 @@ COMMENT ON CONSTRAINT boards_snapshots_known ON centile_store.boards IS 'snapsho
 
 COMMENT ON CONSTRAINT boards_tags_form ON centile_store.boards IS 'tags: must be up to 20 tags of 1 to 40 lower-case letters, digits, ''-'' and ''_'', each beginning with a letter or a digit';
 
-COMMENT ON CONSTRAINT boards_tiebreak_needs_single_event ON centile_store.boards IS 'ties: a sum board has no tiebreak; use mode best or latest';
+COMMENT ON CONSTRAINT boards_tiebreak_needs_single_event ON centile_store.boards IS 'ties: a sum board has no tiebreak; use ties second, or mode best or latest';
+
+COMMENT ON CONSTRAINT boards_tiebreak_order_known ON centile_store.boards IS 'tiebreak_order: must be desc or asc';
+
+COMMENT ON CONSTRAINT boards_tiebreak_order_rules ON centile_store.boards IS 'tiebreak_order: only a board with ties second has it';
+
+COMMENT ON CONSTRAINT boards_tiebreak_sum_known ON centile_store.boards IS 'tiebreak_sum: must be added or replaced';
+
+COMMENT ON CONSTRAINT boards_tiebreak_sum_rules ON centile_store.boards IS 'tiebreak_sum: only a sum board with ties second has it';
 
 COMMENT ON CONSTRAINT boards_tiers_form ON centile_store.boards IS 'tiers: must be up to 20 tiers with different names of 1 to 40 characters, as in gold: top 10 %, gold: rank 100 or gold: score 5000';
 
-COMMENT ON CONSTRAINT boards_ties_known ON centile_store.boards IS 'ties: must be shared, first or tiebreak';
+COMMENT ON CONSTRAINT boards_ties_known ON centile_store.boards IS 'ties: must be shared, first, tiebreak or second';
 
 COMMENT ON CONSTRAINT boards_title_length ON centile_store.boards IS 'title: must have 1 to 128 bytes';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2640,6 +2676,9 @@ BEGIN
         SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
         FROM centile_store.segment_state(board, v_users, p_event_users, p_times, at, period_ids);
     END IF;
+    IF p_times IS NOT NULL AND board.ties = 'second' THEN
+        SELECT * INTO tie_users, tie_periods, tie_times FROM centile_store.deciding_times(board, v_users, period_ids);
+    END IF;
     IF p_times IS NOT NULL THEN
         SELECT array_agg(u.place), array_agg(t.occurred_at) INTO reset_users, reset_times FROM unnest(v_users) WITH ORDINALITY AS u (id, place)
         JOIN centile_store.players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
@@ -2652,7 +2691,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2853,10 +2892,10 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, batches bigint[], is_behind boolean, layout integer, revisions bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_revisions bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, batches bigint[], is_behind boolean, layout integer, revisions bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean, tiebreak_order text, tiebreak bigint)
     LANGUAGE sql STABLE
     AS $$
-    SELECT w.n, u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key),
+    SELECT w.n, u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile_store.shown_time(l.tie_key, b.tiebreak_order),
            c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
@@ -2866,7 +2905,8 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
            CASE WHEN w.n = 1 THEN v.revisions END,
            CASE WHEN w.n = 1 AND (g.layout, v.revisions) IS DISTINCT FROM (p_layout, p_revisions)
                THEN centile_store.bucket_totals(g.id) END,
-           (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
+           (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared',
+           b.tiebreak_order, centile_store.shown_tiebreak(l.tie_key, b.tiebreak_order)
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
@@ -3299,7 +3339,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) IS 'Raises an error if the batches that an archive is computed from are no longer those of its cut-off. Example: SELECT centile_store.check_refresh(c.period_id, c.batches) FROM centile_store.cut_offs c;';
 
-CREATE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) RETURNS void
+CREATE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint, p_second_change bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
@@ -3308,7 +3348,7 @@ BEGIN
         SELECT FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) w
         JOIN centile_store.periods p ON p.id = w.period_id
         CROSS JOIN LATERAL (
-            SELECT sum(t.points) AS score FROM centile_store.score_transactions t
+            SELECT sum(t.points) AS score, CASE p_board.tiebreak_sum WHEN 'added' THEN sum(t.second_number) END AS second_number FROM centile_store.score_transactions t
             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.occurred_at < p.ends_at
               AND t.occurred_at >= greatest(p.starts_at, (
                   SELECT max(r.occurred_at) FROM centile_store.score_transactions r
@@ -3316,13 +3356,14 @@ BEGIN
                     AND r.occurred_at >= p.starts_at AND r.occurred_at < p.ends_at))
               AND NOT EXISTS (SELECT FROM centile_store.score_transactions v
                               WHERE v.board_id = p_board.id AND v.user_id = p_user_id AND v.kind = 'void' AND v.voids_id = t.id)) s
-        WHERE abs(s.score) > 9223372036854775807 AND abs(s.score) > abs(s.score - p_change)) THEN
-        RAISE EXCEPTION 'the score would leave the range of 64 bits' USING ERRCODE = 'numeric_value_out_of_range';
+        WHERE abs(s.score) > 9223372036854775807 AND abs(s.score) > abs(s.score - p_change)
+           OR abs(s.second_number) > 9223372036854775807 AND abs(s.second_number) > abs(s.second_number - p_second_change)) THEN
+        RAISE EXCEPTION 'the score% would leave the range of 64 bits', CASE p_board.ties WHEN 'second' THEN ' or the second number' ELSE '' END USING ERRCODE = 'numeric_value_out_of_range';
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) IS 'Raises an error if a player''s sum exceeds 64 bits, after an act, in a period that contains a time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint, p_second_change bigint) IS 'Raises an error if a player''s sum exceeds 64 bits, after an act, in a period that contains a time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -3483,10 +3524,12 @@ CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit int
     SET "TimeZone" TO 'UTC'
     AS $_$
 DECLARE
-    v_period centile_store.periods;
-    v_top    jsonb;
+    v_period   centile_store.periods;
+    v_top      jsonb;
+    v_tiebreak text;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    v_tiebreak := (SELECT CASE b.ties WHEN 'second' THEN 'e.tiebreak IS DISTINCT FROM a.tiebreak' ELSE 'false' END FROM centile_store.boards b WHERE b.id = v_period.board_id);
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
@@ -3503,12 +3546,12 @@ BEGIN
                    CASE WHEN a.user_id IS NOT NULL THEN to_jsonb(a) - 'user_id' END AS found
             FROM ledger e
             FULL JOIN centile_archive.%I a ON a.user_id = e.user_id
-            WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at)
+            WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at) OR %s
         -- As many rows as were frozen: the board's setting may have changed.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
-                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', CASE WHEN x.user_id IS NULL THEN u.external_id END, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
-                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', CASE WHEN x.user_id IS NULL THEN t.row -> 'user_id' END, 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', CASE WHEN x.user_id IS NULL THEN u.external_id END, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at, 'tiebreak', to_jsonb(e) -> 'tiebreak') END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', CASE WHEN x.user_id IS NULL THEN t.row -> 'user_id' END, 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at', 'tiebreak', t.row -> 'tiebreak') END AS found
             FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
             FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
             LEFT JOIN centile_store.users u ON u.id = e.user_id
@@ -3526,7 +3569,7 @@ BEGIN
         FROM (SELECT count(*) AS players FROM ledger) l
         CROSS JOIN (VALUES ('players of the period', to_jsonb($3)), ('players of the frozen top', $2 -> 'players')) AS p (subject, found)
         WHERE to_jsonb(l.players) IS DISTINCT FROM p.found
-        $query$, centile_store.archive_query(p_period_id), v_period.archive_name)
+        $query$, centile_store.archive_query(p_period_id), v_period.archive_name, v_tiebreak)
     USING p_limit, v_top, v_period.archive_players;
 END
 $_$;
@@ -3679,6 +3722,7 @@ DECLARE
     v_last_at timestamptz;
     v_has_ids boolean;
     v_breaks  boolean;
+    v_second  boolean := v_board.ties = 'second';
 BEGIN
     SELECT * INTO v_lane FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
@@ -3692,15 +3736,15 @@ BEGIN
         p_metadata := centile_store.unerased_metadata(p_events, p_metadata);
     END IF;
     WITH written AS (
-        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
+        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
+        SELECT p_board_id, e.user_id, 'score', e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
         FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
     IF v_breaks THEN
         WITH kept AS (
-            INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
-            SELECT p_board_id, e.user_id, p_lane, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
+            INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, second_number, reason, external_id, rule, detail, submitted_at, metadata)
+            SELECT p_board_id, e.user_id, p_lane, e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
             FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
@@ -3736,6 +3780,8 @@ DECLARE
     v_differences bigint;
     v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
     v_misplaced   text := 'false';
+    v_ties        text;
+    v_tiebreak    text := 'NULL::bigint';
     v_later       text := 't.kind <> ''score''';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
@@ -3750,8 +3796,13 @@ BEGIN
         RETURN 0;
     END IF;
     -- The statement finds the ranking itself, because a rebuild may replace it at any moment. Score
-    -- and time give the order, except where tiebreaks do. Places shift if players are left out.
-    IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+    -- and time or second number give the order, except where tiebreaks of 12 bits do. Places shift if
+    -- players are left out.
+    SELECT b.ties INTO STRICT v_ties FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    IF v_ties = 'second' THEN
+        v_tiebreak := 'a.tiebreak';
+        v_misplaced := 'a.tiebreak IS DISTINCT FROM l.tiebreak';
+    ELSIF v_ties = 'tiebreak' THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
                || ' FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
@@ -3767,20 +3818,20 @@ BEGIN
             SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
             WHERE t.board_id = $2 AND (%4$s) AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
-            SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
+            SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at, %5$s AS tiebreak, l.tiebreak AS live_tiebreak
             FROM centile_archive.%1$I a
             FULL JOIN (%2$s) l ON l.user_id = a.user_id
             WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%3$s))
               AND NOT EXISTS (SELECT FROM later WHERE later.user_id = coalesce(a.user_id, l.user_id))
         ), recorded AS (
             INSERT INTO centile_store.archive_differences
-                (period_id, revision, user_id, archive_score, archive_reached_at, live_score, live_reached_at)
-            SELECT $1, 1, d.user_id, d.score, d.reached_at, d.live_score, d.live_reached_at
+                (period_id, revision, user_id, archive_score, archive_reached_at, live_score, live_reached_at, archive_tiebreak, live_tiebreak)
+            SELECT $1, 1, d.user_id, d.score, d.reached_at, d.live_score, d.live_reached_at, d.tiebreak, d.live_tiebreak
             FROM different d ORDER BY d.user_id LIMIT 1000
         )
         SELECT x.players, x.last_at, (SELECT count(*) FROM different)
         FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
-        $query$, v_period.archive_name, v_live, v_misplaced, v_later)
+        $query$, v_period.archive_name, v_live, v_misplaced, v_later, v_tiebreak)
     INTO v_players, v_last_at, v_differences
     USING p_period_id, v_period.board_id, v_period.starts_at, v_period.ends_at;
 
@@ -4053,6 +4104,7 @@ CREATE TABLE centile_store.quarantine (
     transaction_id bigint,
     metadata json,
     lane smallint,
+    second_number bigint,
     CONSTRAINT quarantine_accepted_into_ledger CHECK (((state = 'accepted'::text) = (transaction_id IS NOT NULL))),
     CONSTRAINT quarantine_decided_by_somebody CHECK ((((state = 'waiting'::text) = (decided_at IS NULL)) AND ((state = 'waiting'::text) = (decided_by IS NULL)))),
     CONSTRAINT quarantine_rule_known CHECK ((rule = ANY (ARRAY['points_out_of_bounds'::text, 'too_many_events'::text, 'gain_too_large'::text]))),
@@ -4064,6 +4116,8 @@ COMMENT ON TABLE centile_store.quarantine IS 'Events that broke a rule of their 
 COMMENT ON COLUMN centile_store.quarantine.metadata IS 'Metadata of the event: a JSON object of at most 1,024 bytes. NULL: none.';
 
 COMMENT ON COLUMN centile_store.quarantine.lane IS 'The player''s writer lane.';
+
+COMMENT ON COLUMN centile_store.quarantine.second_number IS 'The tiebreak of an event on a board with ties second.';
 
 CREATE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
     LANGUAGE plpgsql
@@ -4082,6 +4136,25 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) IS 'Records the decision on an event in quarantine. Called by centile.accept_event and reject_event. Example: SELECT centile_store.decide_event(q, ''rejected'', ''cheat'', ''dora'') FROM centile_store.quarantine q;';
+
+CREATE FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) RETURNS record
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT array_agg(u.place::integer), array_agg(p.id), array_agg(t.occurred_at)
+    FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
+    JOIN centile_store.players s ON s.board_id = p_board.id AND s.user_id = u.id
+    JOIN centile_store.periods p ON p.id = ANY (p_period_ids) AND p.id = ANY (s.period_ids)
+    CROSS JOIN LATERAL (
+        SELECT t.occurred_at FROM centile_store.score_transactions t
+        WHERE t.board_id = p_board.id AND t.user_id = u.id AND t.kind = 'score' AND t.occurred_at >= p.starts_at AND t.occurred_at < p.ends_at
+          AND (t.second_number IS NOT NULL OR p_board.mode = 'latest')
+          AND NOT EXISTS (SELECT FROM centile_store.score_transactions v
+                          WHERE v.board_id = p_board.id AND v.user_id = u.id AND v.kind = 'void' AND v.voids_id = t.id AND v.occurred_at >= p.starts_at)
+        ORDER BY t.occurred_at DESC LIMIT 1) t
+    WHERE p_board.mode = 'latest' OR p_board.tiebreak_sum = 'replaced'
+$$;
+
+COMMENT ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) IS 'Times of the events that decide the standings of players on a board with ties second. Example: SELECT d.* FROM centile_store.boards b CROSS JOIN LATERAL centile_store.deciding_times(b, ''{1}'', ''{1}'') d WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10, p_whole boolean DEFAULT true) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -4321,11 +4394,23 @@ CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS t
     AS $_$
 DECLARE
     v_sign    text := CASE p_board.score_order WHEN 'asc' THEN '-' ELSE '' END;
+    v_second  constant boolean := p_board.ties = 'second';
+    v_sign_2  constant text := CASE p_board.tiebreak_order WHEN 'asc' THEN '-' ELSE '' END;
     -- As centile.tie_key.
-    v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
+    v_tie_key constant text := CASE WHEN v_second THEN v_sign_2 || 'coalesce(s.tiebreak, 0)'
+        ELSE '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)' END;
 BEGIN
-    RETURN CASE p_board.mode
-        WHEN 'sum' THEN format($query$
+    RETURN CASE
+        WHEN p_board.mode = 'sum' AND v_second THEN format($query$
+        SELECT e.user_id, greatest(least(e.points, 9223372036854775807), -9223372036854775807)::bigint AS score,
+               %1$sgreatest(least(e.points, 9223372036854775807), -9223372036854775807)::bigint AS rank_key,
+               %2$sgreatest(least(e.number, 9223372036854775807), -9223372036854775807)::bigint AS tie_key,
+               NULL::timestamptz AS reached_at, greatest(abs(e.points), abs(e.number)) > 9223372036854775807 AS only_zeros
+        FROM (SELECT s.user_id, sum(s.points) AS points, coalesce(%3$s, 0) AS number FROM s GROUP BY s.user_id) e$query$,
+            v_sign, v_sign_2, CASE p_board.tiebreak_sum
+                WHEN 'added' THEN 'sum(s.tiebreak)'
+                ELSE '(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, s.tiebreak]) FILTER (WHERE s.tiebreak IS NOT NULL))[3]' END)
+        WHEN p_board.mode = 'sum' THEN format($query$
         SELECT e.user_id, e.score, %1$s AS rank_key,
                2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
                e.reached_at, e.only_zeros
@@ -4336,14 +4421,16 @@ BEGIN
             v_sign || 'e.score')
         ELSE format($query$
         SELECT e.user_id, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
-               timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
-               e.only_zeros
-        FROM (SELECT s.user_id, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
+               %3$s AS reached_at, e.only_zeros
+        FROM (SELECT s.user_id, %2$s AS key, %4$s AS only_zeros FROM s GROUP BY s.user_id) e$query$,
             v_sign || 'e.key[1]',
             CASE p_board.mode
                 WHEN 'best' THEN format('max(ARRAY[%ss.points, %s])', v_sign, v_tie_key)
                 -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %ss.points, %s]))[3:4]::bigint[]', v_sign, v_tie_key) END)
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %ss.points, %s]))[3:4]::bigint[]', v_sign, v_tie_key) END,
+            CASE WHEN v_second THEN 'NULL::timestamptz'
+                ELSE 'timestamptz ''2000-01-01 00:00:00+00'' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval ''1 microsecond''' END,
+            CASE WHEN v_second THEN 'false' ELSE 'bool_and(s.points = 0)' END)
         END;
 END
 $_$;
@@ -4393,13 +4480,13 @@ BEGIN
                    bool_or(t.kind = 'member') AS is_member
             FROM act t WHERE t.kind <> 'void' GROUP BY t.user_id
         ), s AS (
-            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at
+            SELECT t.id, t.user_id, t.points, %5$s AS tiebreak, t.occurred_at
             FROM (SELECT * FROM centile_store.score_transactions t WHERE t.kind = 'score' AND %1$s AND %2$s) t
             FULL JOIN player p ON p.user_id = t.user_id
             FULL JOIN (SELECT v.voids_id FROM act v WHERE v.kind = 'void') v ON v.voids_id = t.id
             WHERE coalesce(t.id IS NOT NULL AND v.voids_id IS NULL AND p.is_banned IS NOT TRUE
                            AND (p.reset_at IS NULL OR t.occurred_at >= p.reset_at)%4$s, false)
-        )$query$, v_counted, v_time, v_members, v_belongs)
+        )$query$, v_counted, v_time, v_members, v_belongs, CASE v_board.ties WHEN 'second' THEN 't.second_number' ELSE 't.tiebreak' END)
     || centile_store.entries_of(v_board);
 END
 $_$;
@@ -4427,7 +4514,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Changes that turn the stored entries of players in some rankings into those computed from the ledger, unchanged entries included. Example: SELECT cardinality(centile_store.entry_changes(''{1}'', ''{1,2}''));';
 
-CREATE FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[] DEFAULT NULL::text[]) RETURNS TABLE(n bigint, metadata json)
+CREATE FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[] DEFAULT NULL::text[], p_tiebreaks bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(n bigint, metadata json)
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -4459,10 +4546,36 @@ BEGIN
                  CASE b.mode WHEN 'best' THEN -t.id ELSE t.id END DESC
         LIMIT 1) t
     WHERE t.metadata IS NOT NULL;
+    IF array_position(p_times, NULL) IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT e.n, t.metadata
+    FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores, p_segments, p_tiebreaks) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, segment, tiebreak, n)
+    CROSS JOIN LATERAL (SELECT b.mode FROM centile_store.boards b WHERE b.id = e.board_id LIMIT 1) b
+    CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = e.external_id AND u.erased_at IS NULL LIMIT 1) u
+    CROSS JOIN LATERAL (
+        -- The live ranking of a period that is being closed has later events.
+        SELECT p.starts_at, p.ends_at, CASE p.state WHEN 'closed' THEN c.batches END AS batches
+        FROM centile_store.periods p LEFT JOIN centile_store.cut_offs c ON c.period_id = p.id
+        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c
+    CROSS JOIN LATERAL (
+        SELECT t.metadata FROM centile_store.score_transactions t
+        WHERE t.board_id = e.board_id AND t.user_id = u.id AND t.occurred_at >= c.starts_at AND t.occurred_at < c.ends_at AND t.kind = 'score'
+          AND (b.mode = 'sum' OR t.points = e.score)
+          AND (b.mode <> 'best' OR coalesce(t.second_number, 0) = e.tiebreak)
+          AND (c.batches IS NULL OR t.batch <= c.batches[t.lane + 1])
+          AND NOT EXISTS (
+              SELECT FROM centile_store.score_transactions v
+              WHERE v.board_id = e.board_id AND v.user_id = u.id AND v.kind = 'void' AND v.voids_id = t.id AND v.occurred_at >= c.starts_at
+                AND (c.batches IS NULL OR v.batch <= c.batches[v.lane + 1]))
+        ORDER BY t.occurred_at DESC, t.id DESC
+        LIMIT 1) t
+    WHERE e.at IS NULL AND t.metadata IS NOT NULL;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) IS 'Metadata of the events that decide entries. Example: SELECT m.metadata FROM centile.standings s CROSS JOIN LATERAL centile_store.entry_metadata(''{1}'', NULL, NULL, ARRAY[s.user_id], ARRAY[s.reached_at], ARRAY[s.score]) m WHERE s.board = ''main'' AND s.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[], p_tiebreaks bigint[]) IS 'Metadata of the events that decide entries. Example: SELECT m.metadata FROM centile.standings s CROSS JOIN LATERAL centile_store.entry_metadata(''{1}'', NULL, NULL, ARRAY[s.user_id], ARRAY[s.reached_at], ARRAY[s.score]) m WHERE s.board = ''main'' AND s.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL::integer, OUT period_ids bigint[], OUT is_done boolean) RETURNS record
     LANGUAGE plpgsql
@@ -4986,7 +5099,7 @@ COMMENT ON FUNCTION centile_store.forget_submissions(p_user text) IS 'Deletes fa
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE sql STABLE
     SET "TimeZone" TO 'UTC'
-    RETURN (SELECT convert_to((jsonb_build_object('players', p.archive_players, 'rows', (SELECT COALESCE(jsonb_agg(to_jsonb(r.*) ORDER BY r."position"), '[]'::jsonb) AS "coalesce" FROM centile_store.archive_rows(freeze_top.p_period_id, (1)::bigint, b.frozen_top_size) r("position", rank, user_id, user_name, avatar, score, reached_at, internal_id, rank_key, tie_key))))::text, 'UTF8'::name) AS convert_to FROM (centile_store.periods p JOIN centile_store.boards b ON ((b.id = p.board_id))) WHERE (p.id = freeze_top.p_period_id));
+    RETURN (SELECT convert_to((jsonb_build_object('players', p.archive_players, 'rows', (SELECT COALESCE(jsonb_agg((to_jsonb(r.*) - CASE b.ties WHEN 'second'::text THEN 'reached_at'::text ELSE 'tiebreak'::text END) ORDER BY r."position"), '[]'::jsonb) AS "coalesce" FROM centile_store.archive_rows(freeze_top.p_period_id, (1)::bigint, b.frozen_top_size) r("position", rank, user_id, user_name, avatar, score, reached_at, internal_id, rank_key, tie_key, tiebreak))))::text, 'UTF8'::name) AS convert_to FROM (centile_store.periods p JOIN centile_store.boards b ON ((b.id = p.board_id))) WHERE (p.id = freeze_top.p_period_id));
 
 COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';
 
@@ -5252,13 +5365,13 @@ $$;
 
 COMMENT ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) IS 'Keys of a ranking above a key, or at and below it. Example: SELECT * FROM centile_store.keys(1, NULL, (100, 0, 0), false, 5);';
 
-CREATE FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) RETURNS record
+CREATE FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 BEGIN
     SELECT array_agg(i.place), array_agg(k.transaction_id), array_agg(k.quarantine_id), array_agg(s.standings),
-           array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.tiebreak, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
+           array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.second_number, t.tiebreak, q.second_number, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
            array_agg(k.occurred_at), array_agg(q.rule), array_agg(q.detail), array_agg(coalesce(t.metadata, q.metadata)::text)
     INTO places, transactions, quarantined, standings, points, tiebreaks, reasons, times, rules, details, metadata
     FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)
@@ -5276,7 +5389,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
+COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
 
 CREATE FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -5779,7 +5892,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) IS 'Moves a player to the segments of the current attributes in the open periods of a board, and returns whether anything changed. Example: SELECT centile_store.move_player(''main'', 1);';
 
-CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer, p_tiebreak_order text DEFAULT NULL::text) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, tiebreak bigint)
     LANGUAGE sql STABLE
     AS $$
     WITH near AS MATERIALIZED (
@@ -5821,14 +5934,15 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
     SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal ELSE (SELECT f.step FROM first f)::integer END,
            CASE WHEN k.first_equal < -p_around THEN (
                SELECT centile_store.count_above(p_ranking_id, centile_store.highest_key(f.rank_key)) FROM first f WHERE f.step IS NULL) END,
-           u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
+           u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile_store.shown_time(k.tie_key, p_tiebreak_order),
+           centile_store.shown_tiebreak(k.tie_key, p_tiebreak_order)
     FROM place k
     -- LIMIT keeps this a look-up by key, however many rows the planner expects.
     CROSS JOIN LATERAL (SELECT u.external_id, u.name, u.avatar FROM centile_store.users u WHERE u.id = -k.user_key LIMIT 1) u
     WHERE k.step >= -p_around
 $$;
 
-COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key) k CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', k.key, 2) n LIMIT 5;';
+COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer, p_tiebreak_order text) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key) k CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', k.key, 2) n LIMIT 5;';
 
 CREATE FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text DEFAULT NULL::text, p_user_id bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE sql
@@ -6035,7 +6149,7 @@ CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_li
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.key_at(g.id, p_from) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.key, p_from, p_limit) r
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.key, p_from, p_limit, b.tiebreak_order) r
     WHERE g.id = p_ranking_id
 $$;
 
@@ -6227,13 +6341,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) IS 'The periods of a board that hold a time, and a player''s segments in them, with their current rankings. Example: SELECT p.period FROM centile_store.boards b CROSS JOIN LATERAL centile_store.player_periods_at(b, 1, ''2024-01-15 12:00Z'') p WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint, tiebreak bigint)
     LANGUAGE sql STABLE
     AS $$
     SELECT p.position,
            CASE WHEN b.ties = 'shared' THEN 1 + centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)) ELSE p.position END,
            p.players - CASE WHEN b.ties = 'shared' THEN centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key)) ELSE p.position END,
-           u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key), l.rank_key, l.tie_key
+           u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile_store.shown_time(l.tie_key, b.tiebreak_order),
+           l.rank_key, l.tie_key, centile_store.shown_tiebreak(l.tie_key, b.tiebreak_order)
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.users u ON u.id = p_user_id
@@ -7062,29 +7177,29 @@ CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centile_stor
     -- Keys are whole numbers, so this is the next lower one.
     CROSS JOIN LATERAL (SELECT ((p_key).rank_key, (p_key).tie_key, (p_key).user_key - 1)::centile_store.rank_key AS key) k
     CROSS JOIN LATERAL centile_store.rows_down(g.id, NULL, b.ties = 'shared', b.score_order, k.key,
-        1 + centile_store.count_above(g.id, k.key), p_limit) r
+        1 + centile_store.count_above(g.id, k.key), p_limit, b.tiebreak_order) r
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centile_store.rank_key, p_limit integer) IS 'Rows of a ranking below a key. Example: SELECT position, rank, user_id, score FROM centile_store.rows_after(1, (100, 0, -5), 10);';
 
-CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, tiebreak bigint)
     LANGUAGE sql STABLE
     AS $$
-    SELECT o.position + n.step, coalesce(o.position + n.first_equal, n.better + 1), n.user_id, n.user_name, n.avatar, n.score, n.reached_at
+    SELECT o.position + n.step, coalesce(o.position + n.first_equal, n.better + 1), n.user_id, n.user_name, n.avatar, n.score, n.reached_at, n.tiebreak
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l ON l.rank_key IS NOT NULL
     CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -p_user_id)::centile_store.rank_key AS key OFFSET 0) k
     CROSS JOIN LATERAL (SELECT 1 + centile_store.count_above(g.id, k.key) AS position OFFSET 0) o
     CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -p_user_id) s
-    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around) n
+    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around, b.tiebreak_order) n
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) IS 'A player of a ranking with up to p_around players above and below. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';
 
-CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
+CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer, p_tiebreak_order text DEFAULT NULL::text) RETURNS SETOF centile_store.ranking_row
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
@@ -7107,8 +7222,8 @@ BEGIN
            CASE WHEN NOT p_shared THEN k.position
                 ELSE coalesce(f.rank, min(k.position) OVER (PARTITION BY k.rank_key)) END,
            u.external_id, u.name, u.avatar,
-           centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key),
-           u.id, k.rank_key, k.tie_key
+           centile.rank_key(k.rank_key, p_order), centile_store.shown_time(k.tie_key, p_tiebreak_order),
+           u.id, k.rank_key, k.tie_key, centile_store.shown_tiebreak(k.tie_key, p_tiebreak_order)
     FROM key k
     JOIN centile_store.users u ON u.id = -k.user_key
     LEFT JOIN first f ON f.rank_key = k.rank_key
@@ -7116,7 +7231,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';
+COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer, p_tiebreak_order text) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';
 
 CREATE FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -7324,25 +7439,25 @@ BEGIN
     END IF;
     v_new.periods := ARRAY(SELECT k FROM unnest(v_new.periods) AS k ORDER BY array_position(c_kinds, k));
     v_new.default_period := coalesce(v_rules ->> 'default_period', CASE WHEN v_new.default_period = ANY (v_new.periods) THEN v_new.default_period END, v_new.periods[1], v_new.default_period);
+    v_new.tiebreak_order := coalesce(v_rules ->> 'tiebreak_order', CASE v_new.ties WHEN 'second' THEN coalesce(v_new.tiebreak_order, 'desc') END);
+    v_new.tiebreak_sum := coalesce(v_rules ->> 'tiebreak_sum', CASE WHEN v_new.ties = 'second' AND v_new.mode = 'sum' THEN coalesce(v_new.tiebreak_sum, 'added') END);
     v_new.rolling := ARRAY(SELECT r FROM unnest(v_new.rolling) AS r ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric);
     v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
     PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
     PERFORM centile_store.check_buckets(v_new.buckets) WHERE v_new.buckets <> p_board.buckets;
     BEGIN
         UPDATE centile_store.boards b
-        SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
-            time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
-            events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
-            layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
-            snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
-            description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period, refresh_corrected = v_new.refresh_corrected
+        SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods, time_zone = v_new.time_zone, lanes = v_new.lanes,
+            reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max, events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max,
+            on_violation = v_new.on_violation, layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
+            snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format, description = v_new.description, icon_url = v_new.icon_url,
+            colour = v_new.colour, tiers = v_new.tiers, segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period,
+            refresh_corrected = v_new.refresh_corrected, tiebreak_order = v_new.tiebreak_order, tiebreak_sum = v_new.tiebreak_sum
         WHERE b.id = p_board.id
         RETURNING * INTO v_new;
     EXCEPTION WHEN check_violation THEN
         GET STACKED DIAGNOSTICS v_name = CONSTRAINT_NAME;
-        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$') FROM pg_constraint c
-                    WHERE c.conrelid = 'centile_store.boards'::regclass AND c.conname = v_name);
+        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$') FROM pg_constraint c WHERE c.conrelid = 'centile_store.boards'::regclass AND c.conname = v_name);
         RAISE EXCEPTION '%', coalesce(v_error[2], SQLERRM) USING ERRCODE = 'CB422', DETAIL = coalesce(v_error[1], v_name);
     END;
     RETURN v_new;
@@ -7363,13 +7478,15 @@ BEGIN
         RAISE EXCEPTION 'must be 1 to 366 sources' USING ERRCODE = 'CB422', DETAIL = 'sources';
     END IF;
     FOR v_source IN
-        SELECT s.source ->> 'board' AS slug, s.source ->> 'period' AS period, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
+        SELECT s.source ->> 'board' AS slug, s.source ->> 'period' AS period, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods, b.ties
         FROM jsonb_array_elements(p_sources) WITH ORDINALITY AS s (source, place)
         LEFT JOIN centile_store.boards b ON b.slug = s.source ->> 'board'
         ORDER BY s.place
     LOOP
         IF v_source.id IS NULL THEN
             RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
+        ELSIF v_source.ties = 'second' THEN
+            RAISE EXCEPTION 'board % has ties second, so its scores have no times', v_source.slug USING ERRCODE = 'CB422', DETAIL = 'sources';
         ELSIF position('@' IN v_source.period) > 0 THEN
             RAISE EXCEPTION 'a source must not be a segment: %', quote_literal(v_source.period) USING ERRCODE = 'CB422', DETAIL = 'sources';
         ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
@@ -7440,6 +7557,18 @@ CREATE FUNCTION centile_store.shown_sources(p_sources jsonb) RETURNS jsonb
     RETURN (SELECT COALESCE(jsonb_agg(jsonb_build_object('board', s.board, 'period', s.period, 'version', s.version) ORDER BY s.place), '[]'::jsonb) AS "coalesce" FROM jsonb_to_recordset(shown_sources.p_sources) s(place integer, board text, period text, version text));
 
 COMMENT ON FUNCTION centile_store.shown_sources(p_sources jsonb) IS 'The sources of a combined ranking as answers name them. Example: SELECT centile_store.shown_sources(''[{"place": 1, "board": "main", "period": "week:2024-01-15", "version": "a"}]'');';
+
+CREATE FUNCTION centile_store.shown_tiebreak(p_tie_key bigint, p_tiebreak_order text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (p_tiebreak_order IS NOT NULL) THEN centile.rank_key(p_tie_key, p_tiebreak_order) ELSE NULL::bigint END;
+
+COMMENT ON FUNCTION centile_store.shown_tiebreak(p_tie_key bigint, p_tiebreak_order text) IS 'Second number of a standing; NULL on boards without ties second. Example: SELECT centile_store.shown_tiebreak(-61250, ''asc'');';
+
+CREATE FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE WHEN (p_tiebreak_order IS NULL) THEN centile.tie_key_time(p_tie_key) ELSE NULL::timestamp with time zone END;
+
+COMMENT ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) IS 'Time at which a score was reached; NULL on boards with ties second. Example: SELECT centile_store.shown_time(centile.tie_key(''2024-01-15 12:00Z''), NULL);';
 
 CREATE FUNCTION centile_store.snapshot_entries(p_period_id bigint) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE plpgsql STABLE ROWS 1e+06
@@ -7598,7 +7727,7 @@ CREATE TABLE centile_store.inbox (
     points bigint NOT NULL,
     submitted_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     board_id integer NOT NULL,
-    tiebreak smallint,
+    tiebreak bigint,
     user_id text NOT NULL COLLATE pg_catalog."C",
     event_id text NOT NULL COLLATE pg_catalog."C",
     reason text,
@@ -7738,7 +7867,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_lane_at timestamp with time zone) IS 'The time of a lane that is ahead of the clock, if a cut-off has set it; an error otherwise. Example: SELECT centile_store.time_of_cut_off(1, ''2024-01-22 00:00Z'');';
 
-CREATE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) RETURNS TABLE(transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text, voids bigint, event_id text, occurred_at timestamp with time zone, metadata text)
+CREATE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) RETURNS TABLE(transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak bigint, reason text, voids bigint, event_id text, occurred_at timestamp with time zone, metadata text)
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -7763,7 +7892,7 @@ BEGIN
             OFFSET 0
         ) k
     )
-    SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, p.tiebreak, p.reason, p.voids_id,
+    SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, coalesce(p.second_number, p.tiebreak), p.reason, p.voids_id,
            CASE WHEN u.erased_at IS NULL THEN n.ids ->> p.id::text END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
     FROM page p
     CROSS JOIN named n
@@ -8141,7 +8270,9 @@ CREATE TABLE centile_store.archive_differences (
     archive_reached_at timestamp with time zone,
     live_score bigint,
     live_reached_at timestamp with time zone,
-    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    archive_tiebreak bigint,
+    live_tiebreak bigint
 );
 
 COMMENT ON TABLE centile_store.archive_differences IS 'Entries in which the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
@@ -8157,7 +8288,9 @@ CREATE VIEW centile.archive_differences AS
     d.live_score,
     d.live_reached_at,
     d.found_at,
-    p.segment
+    p.segment,
+    d.archive_tiebreak,
+    d.live_tiebreak
    FROM (((centile_store.archive_differences d
      JOIN centile_store.periods p ON ((p.id = d.period_id)))
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
@@ -8248,10 +8381,12 @@ CREATE VIEW centile.boards AS
     boards.segments,
     boards.buckets,
     boards.default_period,
-    boards.refresh_corrected
+    boards.refresh_corrected,
+    boards.tiebreak_order,
+    boards.tiebreak_sum
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. refresh_corrected says whether archives that lack a correction are refreshed by themselves. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. refresh_corrected says whether archives that lack a correction are refreshed by themselves. tiebreak_order and tiebreak_sum say how second numbers order equal scores, with ties second. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -8403,6 +8538,7 @@ CREATE TABLE centile_store.score_transactions (
     kind text DEFAULT 'score'::text NOT NULL,
     reason text,
     metadata json,
+    second_number bigint,
     CONSTRAINT score_transactions_kind_known CHECK ((kind = ANY (ARRAY['score'::text, 'void'::text, 'reset'::text, 'ban'::text, 'unban'::text]))),
     CONSTRAINT score_transactions_points_of_scores CHECK (((kind = 'score'::text) = (points IS NOT NULL))),
     CONSTRAINT score_transactions_target_of_voids CHECK (((kind = 'void'::text) = (voids_id IS NOT NULL)))
@@ -8412,6 +8548,8 @@ PARTITION BY RANGE (occurred_at);
 COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a board, append-only, by month. Everything else can be rebuilt from it.';
 
 COMMENT ON COLUMN centile_store.score_transactions.metadata IS 'Metadata of a score: a JSON object of at most 1,024 bytes. NULL: none. Erasing a player removes it.';
+
+COMMENT ON COLUMN centile_store.score_transactions.second_number IS 'The tiebreak of a score on a board with ties second.';
 
 CREATE VIEW centile.ledger_months AS
  SELECT m.month,
@@ -8663,14 +8801,14 @@ CREATE VIEW centile.periods AS
                            FROM centile_store.board_lanes x
                           WHERE (x.board_id = b.id)) m) l) e ON (true));
 
-COMMENT ON VIEW centile.periods IS 'State, players, version, last event and archive of every period opened so far. A period is upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed), closing or closed. players is NULL for an open period without bucket rows. The last event of a period that is not closed is NULL if the board has had later events. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, version, last_event_at, archive, revision, differences, agrees FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind;';
+COMMENT ON VIEW centile.periods IS 'State, players, version, last event and archive of every period opened so far. A period is upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed), closing or closed. players is NULL for an open period without bucket rows. The last event is NULL in a closed period of a board with ties second, and in one that is not closed if the board has had later events. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, version, last_event_at, archive, revision, differences, agrees FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
     b.slug AS board,
     u.external_id AS user_id,
     q.points,
-    q.tiebreak,
+    COALESCE(q.second_number, (q.tiebreak)::bigint) AS tiebreak,
     q.reason,
     q.external_id AS event_id,
     q.rule,
@@ -8722,10 +8860,17 @@ CREATE VIEW centile_store.leaderboard AS
     centile.rank_key(k.rank_key, b.score_order) AS score,
     k.rank_key,
     k.tie_key,
-    centile.tie_key_time(k.tie_key) AS reached_at,
+        CASE
+            WHEN (b.tiebreak_order IS NULL) THEN centile.tie_key_time(k.tie_key)
+            ELSE NULL::timestamp with time zone
+        END AS reached_at,
     x.lane,
     COALESCE((x.period_id = ANY (x.zero_periods)), false) AS only_zeros,
-    (- x.user_id) AS user_key
+    (- x.user_id) AS user_key,
+        CASE
+            WHEN (b.tiebreak_order IS NOT NULL) THEN centile.rank_key(k.tie_key, b.tiebreak_order)
+            ELSE NULL::bigint
+        END AS tiebreak
    FROM ((( SELECT g.id AS ranking_id,
             q.id AS period_id,
             p.board_id,
@@ -8828,7 +8973,7 @@ CREATE VIEW centile.score_history AS
     u.external_id AS user_id,
     t.kind,
     t.points,
-    t.tiebreak,
+    COALESCE(t.second_number, (t.tiebreak)::bigint) AS tiebreak,
     t.reason,
     t.voids_id,
     t.occurred_at,
@@ -8857,7 +9002,8 @@ CREATE VIEW centile.standings AS
     u.name AS user_name,
     l.score,
     l.reached_at,
-    p.segment
+    p.segment,
+    l.tiebreak
    FROM (((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
@@ -9586,8 +9732,8 @@ GRANT ALL ON PROCEDURE centile.close_due() TO centile_service;
 REVOKE ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak bigint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak bigint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_rules jsonb, p_actor text) TO centile_service;
@@ -9854,8 +10000,8 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -9936,8 +10082,8 @@ GRANT ALL ON FUNCTION centile_store.check_metadata(p_metadata json) TO centile_s
 REVOKE ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint, p_second_change bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint, p_second_change bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
@@ -10013,6 +10159,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.quarantine TO centile_s
 REVOKE ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) TO centile_service;
 
@@ -10050,8 +10199,8 @@ GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches 
 REVOKE ALL ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[], p_tiebreaks bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[], p_tiebreaks bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) TO centile_service;
@@ -10160,8 +10309,8 @@ GRANT ALL ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_i
 REVOKE ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) TO centile_service;
@@ -10223,8 +10372,8 @@ GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout 
 REVOKE ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer, p_tiebreak_order text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer, p_tiebreak_order text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) TO centile_service;
@@ -10377,8 +10526,8 @@ GRANT ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centil
 REVOKE ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer, p_tiebreak_order text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer, p_tiebreak_order text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) TO centile_service;
@@ -10409,6 +10558,12 @@ GRANT ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boo
 
 REVOKE ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.shown_tiebreak(p_tie_key bigint, p_tiebreak_order text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.shown_tiebreak(p_tie_key bigint, p_tiebreak_order text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) TO centile_service;

@@ -57,7 +57,7 @@ pub struct Imported {
     /// Id of the event in the file.
     pub id: Option<String>,
     /// Tiebreak of the event; `None` if it has none.
-    pub tiebreak: Option<i16>,
+    pub tiebreak: Option<i64>,
     /// Metadata of the game.
     pub metadata: Option<Metadata>,
 }

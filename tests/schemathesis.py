@@ -33,6 +33,7 @@ BEYOND_SCHEMAS = [
     # Combinations of fields.
     r"^from: cannot be combined with cursor$",
     r"^ties: a sum board has no tiebreak",
+    r"^tiebreak_(order|sum): only a ",
     r"^points_min: must not be above points_max",
     r"^gain_max: must be a JSON object of the kinds of period that the board keeps",
     r"^first_layout\.bounds: must be 1 to 99 scores, strictly ascending$",
@@ -42,8 +43,9 @@ BEYOND_SCHEMAS = [
     r"^boards: must name the boards of the key; `all_boards` makes a key for all boards$",
     # Rules of the board, and flags of the service.
     r"^tiebreak: board \S+ does not use tiebreaks$",
+    r"^tiebreak: must be -2048 to 2047$",
     r"^points: board \S+ allows ",
-    r"^points: the player's score would leave the range of 64 bits$",
+    r"^points: the player's score (or second number )?would leave the range of 64 bits$",
 ]
 
 

@@ -85,7 +85,8 @@ fn page(size: u64) -> Page {
         user_name: format!("Player {position}"),
         avatar: None,
         score: 1_000_000,
-        reached_at: DateTime::<Utc>::UNIX_EPOCH,
+        reached_at: Some(DateTime::<Utc>::UNIX_EPOCH),
+        tiebreak: None,
         metadata: None,
         profile: None,
     };

@@ -42,11 +42,11 @@ BEGIN
     -- As in centile_store.unerased_metadata.
     SELECT CASE WHEN u.erased_at IS NULL THEN v_event.metadata END INTO v_event.metadata
     FROM centile_store.users u WHERE u.id = v_event.user_id FOR KEY SHARE;
-    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
-    VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
+    VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.second_number, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
     PERFORM centile_store.write_act(v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
-    PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points);
+    PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points, v_event.second_number);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
 END

@@ -1,5 +1,5 @@
--- A binary search over the positions for each key. Archives hold no tiebreaks; where these order
--- equal scores, the ledger supplies them.
+-- A binary search over the positions for each key. Archives hold no tiebreaks of 12 bits; where these
+-- order equal scores, the ledger supplies them.
 CREATE OR REPLACE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$
@@ -26,7 +26,7 @@ BEGIN
                  SELECT s.low FROM search s WHERE s.low = s.high) s',
             CASE v_archive.ties
                 WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $3) = k.rank_key THEN centile_store.archive_tie_key($4, $5, a.user_id, a.score, a.reached_at) END'
-                ELSE 'centile.tie_key(a.reached_at)' END,
+                ELSE v_archive.tie_key END,
             v_archive.archive_name)
         INTO v_above
         USING p_keys, v_archive.players, v_archive.score_order, v_archive.board_id, v_archive.mode;

@@ -23,11 +23,11 @@ BEGIN
              )
              SELECT (SELECT count(*) FROM local),
                     (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.place), ''[]'')
-                     FROM (SELECT l.place, l.local_rank, l.user_id AS internal_id, l."position", l.rank, u.external_id AS user_id,
-                                  u.name AS user_name, u.avatar, l.score, l.reached_at,
-                                  centile.rank_key(l.score, $6) AS rank_key, centile.tie_key(l.reached_at) AS tie_key
-                           FROM (SELECT l.* FROM local l, page p WHERE l.place >= p.first AND l.place - p.first < p.size) l
-                           JOIN centile_store.users u ON u.id = l.user_id) r)', v_archive.archive_name)
+                     FROM (SELECT a.place, a.local_rank, a.user_id AS internal_id, a."position", a.rank, u.external_id AS user_id,
+                                  u.name AS user_name, u.avatar, a.score, a.reached_at,
+                                  centile.rank_key(a.score, $6) AS rank_key, %s AS tie_key, %s AS tiebreak
+                           FROM (SELECT a.* FROM local a, page p WHERE a.place >= p.first AND a.place - p.first < p.size) a
+                           JOIN centile_store.users u ON u.id = a.user_id) r)', v_archive.archive_name, v_archive.tie_key, v_archive.tiebreak)
         INTO players, rows
         USING p_user_ids, p_from,
               CASE WHEN p_after IS NOT NULL THEN centile_store.archive_place(p_period_id, (p_after).rank_key, (p_after).tie_key, -(p_after).user_key) END,

@@ -7,18 +7,15 @@
 -- live_periods: the periods whose standings must be kept. valid_until: board, periods and
 -- live_periods hold until then, at most a day, unless the structure changes; NULL if they depend on
 -- this batch or a window is being filled. unapplied_seconds: the age of the oldest batch of the lane
--- that is not applied.
--- member_*, segment_*: see centile_store.segment_state.
+-- that is not applied. member_*, segment_*: see centile_store.segment_state. tie_*: see
+-- centile_store.deciding_times.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz, OUT unapplied_seconds double precision,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
-    OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamptz,
-    OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamptz[],
-    OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
-    OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[],
-    OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
-    OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[])
+    OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamptz, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamptz[],
+    OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
+    OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamptz[])
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -63,6 +60,9 @@ BEGIN
             SELECT DISTINCT x FROM unnest(players) AS p CROSS JOIN unnest(p.period_ids) AS x WHERE x <> ALL (live_periods)));
         SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
         FROM centile_store.segment_state(board, v_users, p_event_users, p_times, at, period_ids);
+    END IF;
+    IF p_times IS NOT NULL AND board.ties = 'second' THEN
+        SELECT * INTO tie_users, tie_periods, tie_times FROM centile_store.deciding_times(board, v_users, period_ids);
     END IF;
     IF p_times IS NOT NULL THEN
         SELECT array_agg(u.place), array_agg(t.occurred_at) INTO reset_users, reset_times FROM unnest(v_users) WITH ORDINALITY AS u (id, place)

@@ -16,10 +16,10 @@ CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
                place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[],
                epoch text, batches bigint[], is_behind boolean, layout integer, revisions bigint[], counts bigint[],
-               key centile_store.rank_key, score_order text, is_shared boolean)
+               key centile_store.rank_key, score_order text, is_shared boolean, tiebreak_order text, tiebreak bigint)
 LANGUAGE sql STABLE
 AS $$
-    SELECT w.n, u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key),
+    SELECT w.n, u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile_store.shown_time(l.tie_key, b.tiebreak_order),
            c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
@@ -29,7 +29,8 @@ AS $$
            CASE WHEN w.n = 1 THEN v.revisions END,
            CASE WHEN w.n = 1 AND (g.layout, v.revisions) IS DISTINCT FROM (p_layout, p_revisions)
                THEN centile_store.bucket_totals(g.id) END,
-           (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
+           (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared',
+           b.tiebreak_order, centile_store.shown_tiebreak(l.tie_key, b.tiebreak_order)
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id

@@ -9,10 +9,12 @@ SET enable_nestloop = off
 SET timezone = 'UTC'
 AS $$
 DECLARE
-    v_period centile_store.periods;
-    v_top    jsonb;
+    v_period   centile_store.periods;
+    v_top      jsonb;
+    v_tiebreak text;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    v_tiebreak := (SELECT CASE b.ties WHEN 'second' THEN 'e.tiebreak IS DISTINCT FROM a.tiebreak' ELSE 'false' END FROM centile_store.boards b WHERE b.id = v_period.board_id);
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
@@ -29,12 +31,12 @@ BEGIN
                    CASE WHEN a.user_id IS NOT NULL THEN to_jsonb(a) - 'user_id' END AS found
             FROM ledger e
             FULL JOIN centile_archive.%I a ON a.user_id = e.user_id
-            WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at)
+            WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at) OR %s
         -- As many rows as were frozen: the board's setting may have changed.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
-                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', CASE WHEN x.user_id IS NULL THEN u.external_id END, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
-                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', CASE WHEN x.user_id IS NULL THEN t.row -> 'user_id' END, 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', CASE WHEN x.user_id IS NULL THEN u.external_id END, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at, 'tiebreak', to_jsonb(e) -> 'tiebreak') END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', CASE WHEN x.user_id IS NULL THEN t.row -> 'user_id' END, 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at', 'tiebreak', t.row -> 'tiebreak') END AS found
             FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
             FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
             LEFT JOIN centile_store.users u ON u.id = e.user_id
@@ -52,7 +54,7 @@ BEGIN
         FROM (SELECT count(*) AS players FROM ledger) l
         CROSS JOIN (VALUES ('players of the period', to_jsonb($3)), ('players of the frozen top', $2 -> 'players')) AS p (subject, found)
         WHERE to_jsonb(l.players) IS DISTINCT FROM p.found
-        $query$, centile_store.archive_query(p_period_id), v_period.archive_name)
+        $query$, centile_store.archive_query(p_period_id), v_period.archive_name, v_tiebreak)
     USING p_limit, v_top, v_period.archive_players;
 END
 $$;

@@ -26,6 +26,7 @@ DECLARE
     v_last_at timestamptz;
     v_has_ids boolean;
     v_breaks  boolean;
+    v_second  boolean := v_board.ties = 'second';
 BEGIN
     SELECT * INTO v_lane FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
@@ -39,15 +40,15 @@ BEGIN
         p_metadata := centile_store.unerased_metadata(p_events, p_metadata);
     END IF;
     WITH written AS (
-        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
+        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
+        SELECT p_board_id, e.user_id, 'score', e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
         FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
     IF v_breaks THEN
         WITH kept AS (
-            INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
-            SELECT p_board_id, e.user_id, p_lane, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
+            INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, second_number, reason, external_id, rule, detail, submitted_at, metadata)
+            SELECT p_board_id, e.user_id, p_lane, e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
             FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;

@@ -1,7 +1,7 @@
 -- In open periods the score counts at once. Archives of closed periods include it after their next
 -- refresh. The board's limits for points do not apply.
 CREATE OR REPLACE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
-    p_tiebreak smallint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
+    p_tiebreak bigint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
 LANGUAGE plpgsql VOLATILE
 SET timezone = 'UTC'
 AS $$
@@ -18,8 +18,11 @@ BEGIN
     PERFORM centile_store.check_written(v_board);
     IF p_reason IS NULL OR p_actor IS NULL THEN
         RAISE EXCEPTION 'a correction needs a reason and an actor' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
-    ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
-        RAISE EXCEPTION 'a tiebreak must be from -2048 to 2047, on a board with ties by tiebreak' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_tiebreak IS NOT NULL AND v_board.ties NOT IN ('tiebreak', 'second') THEN
+        RAISE EXCEPTION 'board % does not use tiebreaks', p_board USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_tiebreak = centile_store.key_min() OR v_board.ties = 'tiebreak' AND p_tiebreak NOT BETWEEN -2048 AND 2047 THEN
+        RAISE EXCEPTION 'must be from %', CASE v_board.ties WHEN 'second' THEN '-9223372036854775807 to 9223372036854775807' ELSE '-2048 to 2047' END
+            USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
     ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
         RAISE EXCEPTION 'points are missing or below the lowest score' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
@@ -57,17 +60,17 @@ BEGIN
             USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';
     END IF;
 
-    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-    VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch)
+    VALUES (v_board.id, v_user_id, 'score', p_points, CASE v_board.ties WHEN 'tiebreak' THEN p_tiebreak END, CASE v_board.ties WHEN 'second' THEN p_tiebreak END, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
     PERFORM centile_store.write_act(v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
     PERFORM centile_store.mark_corrected(v_closed);
-    PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points);
+    PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points, p_tiebreak);
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END
 $$;
 
-COMMENT ON FUNCTION centile.correct_score(text, text, bigint, timestamptz, text, text, smallint) IS
+COMMENT ON FUNCTION centile.correct_score(text, text, bigint, timestamptz, text, text, bigint) IS
 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';

@@ -3,7 +3,8 @@
 -- are the events within the period that are not voided and not before the player's last reset in
 -- it. A banned player has no entry. sum: their sum, reached at the latest with points not 0 (with
 -- only zeros: the first). best: the one with the best (score, tiebreak), the earliest among equals.
--- latest: the one with the greatest (time, id).
+-- latest: the one with the greatest (time, id). With ties `second`, the tie key of a sum is the sum of
+-- the tiebreaks or, if they are replaced, that of the greatest (time, id) with one.
 CREATE OR REPLACE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)
 RETURNS TABLE (user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamptz, only_zeros boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER

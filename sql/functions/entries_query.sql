@@ -44,13 +44,13 @@ BEGIN
                    bool_or(t.kind = 'member') AS is_member
             FROM act t WHERE t.kind <> 'void' GROUP BY t.user_id
         ), s AS (
-            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at
+            SELECT t.id, t.user_id, t.points, %5$s AS tiebreak, t.occurred_at
             FROM (SELECT * FROM centile_store.score_transactions t WHERE t.kind = 'score' AND %1$s AND %2$s) t
             FULL JOIN player p ON p.user_id = t.user_id
             FULL JOIN (SELECT v.voids_id FROM act v WHERE v.kind = 'void') v ON v.voids_id = t.id
             WHERE coalesce(t.id IS NOT NULL AND v.voids_id IS NULL AND p.is_banned IS NOT TRUE
                            AND (p.reset_at IS NULL OR t.occurred_at >= p.reset_at)%4$s, false)
-        )$query$, v_counted, v_time, v_members, v_belongs)
+        )$query$, v_counted, v_time, v_members, v_belongs, CASE v_board.ties WHEN 'second' THEN 't.second_number' ELSE 't.tiebreak' END)
     || centile_store.entries_of(v_board);
 END
 $$;

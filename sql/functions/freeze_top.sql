@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS 
 LANGUAGE sql STABLE
 SET timezone = 'UTC'
 RETURN (SELECT convert_to(jsonb_build_object('players', p.archive_players, 'rows', (
-                   SELECT coalesce(jsonb_agg(to_jsonb(r) ORDER BY r."position"), '[]')
+                   SELECT coalesce(jsonb_agg(to_jsonb(r) - CASE b.ties WHEN 'second' THEN 'reached_at' ELSE 'tiebreak' END ORDER BY r."position"), '[]')
                    FROM centile_store.archive_rows(p_period_id, 1, b.frozen_top_size) r))::text, 'UTF8')
         FROM centile_store.periods p
         JOIN centile_store.boards b ON b.id = p.board_id

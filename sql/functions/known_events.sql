@@ -1,13 +1,13 @@
 CREATE OR REPLACE FUNCTION centile_store.known_events(
     p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[],
     OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[],
-    OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamptz[], OUT rules text[], OUT details text[], OUT metadata text[])
+    OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamptz[], OUT rules text[], OUT details text[], OUT metadata text[])
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 BEGIN
     SELECT array_agg(i.place), array_agg(k.transaction_id), array_agg(k.quarantine_id), array_agg(s.standings),
-           array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.tiebreak, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
+           array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.second_number, t.tiebreak, q.second_number, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
            array_agg(k.occurred_at), array_agg(q.rule), array_agg(q.detail), array_agg(coalesce(t.metadata, q.metadata)::text)
     INTO places, transactions, quarantined, standings, points, tiebreaks, reasons, times, rules, details, metadata
     FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)

@@ -3,9 +3,10 @@
 -- player is neither near nor in this bucket, "better" counts the players with a better score
 -- instead.
 CREATE OR REPLACE FUNCTION centile_store.neighbours(
-    p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer)
+    p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer,
+    p_tiebreak_order text DEFAULT NULL)
 RETURNS TABLE (step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint,
-               reached_at timestamptz)
+               reached_at timestamptz, tiebreak bigint)
 LANGUAGE sql STABLE
 AS $$
     WITH near AS MATERIALIZED (
@@ -47,12 +48,13 @@ AS $$
     SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal ELSE (SELECT f.step FROM first f)::integer END,
            CASE WHEN k.first_equal < -p_around THEN (
                SELECT centile_store.count_above(p_ranking_id, centile_store.highest_key(f.rank_key)) FROM first f WHERE f.step IS NULL) END,
-           u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
+           u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile_store.shown_time(k.tie_key, p_tiebreak_order),
+           centile_store.shown_tiebreak(k.tie_key, p_tiebreak_order)
     FROM place k
     -- LIMIT keeps this a look-up by key, however many rows the planner expects.
     CROSS JOIN LATERAL (SELECT u.external_id, u.name, u.avatar FROM centile_store.users u WHERE u.id = -k.user_key LIMIT 1) u
     WHERE k.step >= -p_around
 $$;
 
-COMMENT ON FUNCTION centile_store.neighbours(bigint, smallint, boolean, text, centile_store.rank_key, integer) IS
+COMMENT ON FUNCTION centile_store.neighbours(bigint, smallint, boolean, text, centile_store.rank_key, integer, text) IS
 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key) k CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', k.key, 2) n LIMIT 5;';

@@ -5,7 +5,7 @@ AS $$
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.key_at(g.id, p_from) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.key, p_from, p_limit) r
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.key, p_from, p_limit, b.tiebreak_order) r
     WHERE g.id = p_ranking_id
 $$;
 

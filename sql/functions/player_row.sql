@@ -1,13 +1,14 @@
 -- "worse" gives the percentile.
 CREATE OR REPLACE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint)
 RETURNS TABLE ("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
-               rank_key bigint, tie_key bigint)
+               rank_key bigint, tie_key bigint, tiebreak bigint)
 LANGUAGE sql STABLE
 AS $$
     SELECT p.position,
            CASE WHEN b.ties = 'shared' THEN 1 + centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)) ELSE p.position END,
            p.players - CASE WHEN b.ties = 'shared' THEN centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key)) ELSE p.position END,
-           u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile.tie_key_time(l.tie_key), l.rank_key, l.tie_key
+           u.external_id, u.name, u.avatar, centile.rank_key(l.rank_key, b.score_order), centile_store.shown_time(l.tie_key, b.tiebreak_order),
+           l.rank_key, l.tie_key, centile_store.shown_tiebreak(l.tie_key, b.tiebreak_order)
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.users u ON u.id = p_user_id

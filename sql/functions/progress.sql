@@ -1,6 +1,6 @@
 -- Reads one row of each archive. A snapshot without the player has a NULL position.
 CREATE OR REPLACE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30)
-RETURNS TABLE (label text, ends_at timestamptz, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamptz, tier text)
+RETURNS TABLE (label text, ends_at timestamptz, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamptz, tier text, tiebreak bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -18,8 +18,8 @@ BEGIN
         BEGIN
             RETURN QUERY EXECUTE format(
                 'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at,
-                        CASE WHEN a.rank IS NOT NULL THEN centile.tier_of($5, $6, a.score, a.rank, $4) END
-                 FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
+                        CASE WHEN a.rank IS NOT NULL THEN centile.tier_of($5, $6, a.score, a.rank, $4) END, %s
+                 FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', CASE v_board.ties WHEN 'second' THEN 'a.tiebreak' ELSE 'NULL::bigint' END, v_period.archive_name)
             USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players, v_period.tiers, v_board.score_order;
         EXCEPTION WHEN undefined_table THEN
             -- The board keeps fewer snapshots, and this one was dropped just now.

@@ -2,7 +2,7 @@
 -- have no names of players, because names change, and an erasure would have to compute each archive
 -- again. So names and ids are looked up here.
 CREATE OR REPLACE FUNCTION centile.ranking(p_board text, p_period text DEFAULT NULL)
-RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz, internal_id bigint)
+RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz, internal_id bigint, tiebreak bigint)
 LANGUAGE sql STABLE ROWS 100000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$

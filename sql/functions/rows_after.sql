@@ -9,7 +9,7 @@ AS $$
     -- Keys are whole numbers, so this is the next lower one.
     CROSS JOIN LATERAL (SELECT ((p_key).rank_key, (p_key).tie_key, (p_key).user_key - 1)::centile_store.rank_key AS key) k
     CROSS JOIN LATERAL centile_store.rows_down(g.id, NULL, b.ties = 'shared', b.score_order, k.key,
-        1 + centile_store.count_above(g.id, k.key), p_limit) r
+        1 + centile_store.count_above(g.id, k.key), p_limit, b.tiebreak_order) r
     WHERE g.id = p_ranking_id
 $$;
 

@@ -3,7 +3,8 @@
 -- from the positions. p_bucket is the bucket of the key, if the caller knows it. In plpgsql, which
 -- keeps its plans.
 CREATE OR REPLACE FUNCTION centile_store.rows_down(
-    p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer)
+    p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer,
+    p_tiebreak_order text DEFAULT NULL)
 RETURNS SETOF centile_store.ranking_row
 LANGUAGE plpgsql STABLE
 AS $$
@@ -27,8 +28,8 @@ BEGIN
            CASE WHEN NOT p_shared THEN k.position
                 ELSE coalesce(f.rank, min(k.position) OVER (PARTITION BY k.rank_key)) END,
            u.external_id, u.name, u.avatar,
-           centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key),
-           u.id, k.rank_key, k.tie_key
+           centile.rank_key(k.rank_key, p_order), centile_store.shown_time(k.tie_key, p_tiebreak_order),
+           u.id, k.rank_key, k.tie_key, centile_store.shown_tiebreak(k.tie_key, p_tiebreak_order)
     FROM key k
     JOIN centile_store.users u ON u.id = -k.user_key
     LEFT JOIN first f ON f.rank_key = k.rank_key
@@ -36,5 +37,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_down(bigint, smallint, boolean, text, centile_store.rank_key, bigint, integer) IS
+COMMENT ON FUNCTION centile_store.rows_down(bigint, smallint, boolean, text, centile_store.rank_key, bigint, integer, text) IS
 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';

@@ -51,25 +51,25 @@ BEGIN
     END IF;
     v_new.periods := ARRAY(SELECT k FROM unnest(v_new.periods) AS k ORDER BY array_position(c_kinds, k));
     v_new.default_period := coalesce(v_rules ->> 'default_period', CASE WHEN v_new.default_period = ANY (v_new.periods) THEN v_new.default_period END, v_new.periods[1], v_new.default_period);
+    v_new.tiebreak_order := coalesce(v_rules ->> 'tiebreak_order', CASE v_new.ties WHEN 'second' THEN coalesce(v_new.tiebreak_order, 'desc') END);
+    v_new.tiebreak_sum := coalesce(v_rules ->> 'tiebreak_sum', CASE WHEN v_new.ties = 'second' AND v_new.mode = 'sum' THEN coalesce(v_new.tiebreak_sum, 'added') END);
     v_new.rolling := ARRAY(SELECT r FROM unnest(v_new.rolling) AS r ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric);
     v_new.tags := ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(v_new.tags) AS t ORDER BY 1);
     PERFORM centile_store.check_time_zone(v_new.time_zone) WHERE v_new.time_zone <> p_board.time_zone;
     PERFORM centile_store.check_buckets(v_new.buckets) WHERE v_new.buckets <> p_board.buckets;
     BEGIN
         UPDATE centile_store.boards b
-        SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods,
-            time_zone = v_new.time_zone, lanes = v_new.lanes, reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max,
-            events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation,
-            layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
-            snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format,
-            description = v_new.description, icon_url = v_new.icon_url, colour = v_new.colour, tiers = v_new.tiers,
-            segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period, refresh_corrected = v_new.refresh_corrected
+        SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, periods = v_new.periods, time_zone = v_new.time_zone, lanes = v_new.lanes,
+            reading = v_new.reading, points_min = v_new.points_min, points_max = v_new.points_max, events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max,
+            on_violation = v_new.on_violation, layout_bounds = v_new.layout_bounds, frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives,
+            snapshots = v_new.snapshots, rolling = v_new.rolling, tags = v_new.tags, score_format = v_new.score_format, description = v_new.description, icon_url = v_new.icon_url,
+            colour = v_new.colour, tiers = v_new.tiers, segments = v_new.segments, buckets = v_new.buckets, default_period = v_new.default_period,
+            refresh_corrected = v_new.refresh_corrected, tiebreak_order = v_new.tiebreak_order, tiebreak_sum = v_new.tiebreak_sum
         WHERE b.id = p_board.id
         RETURNING * INTO v_new;
     EXCEPTION WHEN check_violation THEN
         GET STACKED DIAGNOSTICS v_name = CONSTRAINT_NAME;
-        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$') FROM pg_constraint c
-                    WHERE c.conrelid = 'centile_store.boards'::regclass AND c.conname = v_name);
+        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$') FROM pg_constraint c WHERE c.conrelid = 'centile_store.boards'::regclass AND c.conname = v_name);
         RAISE EXCEPTION '%', coalesce(v_error[2], SQLERRM) USING ERRCODE = 'CB422', DETAIL = coalesce(v_error[1], v_name);
     END;
     RETURN v_new;

@@ -12,13 +12,15 @@ BEGIN
         RAISE EXCEPTION 'must be 1 to 366 sources' USING ERRCODE = 'CB422', DETAIL = 'sources';
     END IF;
     FOR v_source IN
-        SELECT s.source ->> 'board' AS slug, s.source ->> 'period' AS period, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
+        SELECT s.source ->> 'board' AS slug, s.source ->> 'period' AS period, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods, b.ties
         FROM jsonb_array_elements(p_sources) WITH ORDINALITY AS s (source, place)
         LEFT JOIN centile_store.boards b ON b.slug = s.source ->> 'board'
         ORDER BY s.place
     LOOP
         IF v_source.id IS NULL THEN
             RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
+        ELSIF v_source.ties = 'second' THEN
+            RAISE EXCEPTION 'board % has ties second, so its scores have no times', v_source.slug USING ERRCODE = 'CB422', DETAIL = 'sources';
         ELSIF position('@' IN v_source.period) > 0 THEN
             RAISE EXCEPTION 'a source must not be a segment: %', quote_literal(v_source.period) USING ERRCODE = 'CB422', DETAIL = 'sources';
         ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN

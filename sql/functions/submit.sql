@@ -29,10 +29,12 @@ BEGIN
         RAISE EXCEPTION 'id must have 1 to 128 bytes and no control characters' USING ERRCODE = 'CB422', DETAIL = 'id';
     ELSIF octet_length(reason) > 256 OR reason !~ c_text THEN
         RAISE EXCEPTION 'reason must have 1 to 256 bytes and no control characters' USING ERRCODE = 'CB422', DETAIL = 'reason';
-    ELSIF tiebreak IS NOT NULL AND v_ties <> 'tiebreak' THEN
+    ELSIF tiebreak IS NOT NULL AND v_ties NOT IN ('tiebreak', 'second') THEN
         RAISE EXCEPTION 'board % does not use tiebreaks', board USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
-    ELSIF tiebreak NOT BETWEEN -2048 AND 2047 THEN
+    ELSIF v_ties = 'tiebreak' AND tiebreak NOT BETWEEN -2048 AND 2047 THEN
         RAISE EXCEPTION 'tiebreak must be from -2048 to 2047, not %', tiebreak USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF tiebreak = -9223372036854775808 THEN
+        RAISE EXCEPTION 'tiebreak must be from -9223372036854775807 to 9223372036854775807' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
     ELSIF metadata IS NOT NULL THEN
         PERFORM centile_store.check_metadata(metadata);
     END IF;

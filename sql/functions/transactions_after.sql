@@ -7,7 +7,7 @@
 -- were rows, the planner would expect one row, and compare each id with each transaction. OFFSET 0
 -- makes it look up each player; otherwise it would read all users, and all ids of the board.
 CREATE OR REPLACE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer)
-RETURNS TABLE (transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text,
+RETURNS TABLE (transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak bigint, reason text,
     voids bigint, event_id text, occurred_at timestamptz, metadata text)
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
@@ -33,7 +33,7 @@ BEGIN
             OFFSET 0
         ) k
     )
-    SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, p.tiebreak, p.reason, p.voids_id,
+    SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, coalesce(p.second_number, p.tiebreak), p.reason, p.voids_id,
            CASE WHEN u.erased_at IS NULL THEN n.ids ->> p.id::text END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
     FROM page p
     CROSS JOIN named n

@@ -17,8 +17,8 @@ BEGIN
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
     v_new := centile_store.set_rules(v_board, p_rules);
-    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
-           <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
+    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.tiebreak_order, v_new.tiebreak_sum, v_new.lanes, v_new.time_zone, v_new.segments)
+           IS DISTINCT FROM (v_board.mode, v_board.score_order, v_board.ties, v_board.tiebreak_order, v_board.tiebreak_sum, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             -- A lane may have batches without scores: see centile_store.move_player.
             OR EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id)
@@ -27,8 +27,15 @@ BEGIN
             RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
                 USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another combined board.';
         END IF;
-        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes, time zone and segments cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events: mode, order, ties, rules of tiebreaks, lanes, time zone and segments cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
+    END IF;
+    IF v_new.ties = 'second' THEN
+        -- As set_sources, which may be making the board a source.
+        PERFORM pg_advisory_xact_lock(1128615508, -3);
+        IF EXISTS (SELECT FROM centile_store.combination_sources s WHERE s.source_board_id = v_board.id) THEN
+            RAISE EXCEPTION 'a source of a combined board cannot have ties second' USING ERRCODE = 'CB422', DETAIL = 'ties';
+        END IF;
     END IF;
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
         -- The service creates these windows again.

@@ -19,7 +19,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at, p_actor);
-    PERFORM centile_store.check_sum(v_board, v_target.user_id, v_target.occurred_at, -v_target.points);
+    PERFORM centile_store.check_sum(v_board, v_target.user_id, v_target.occurred_at, -v_target.points, -v_target.second_number);
     RETURN true;
 END
 $$;

@@ -1,4 +1,4 @@
-SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.board).ties AS "ties!", (r.board).periods AS "periods!",
+SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.board).ties AS "ties!", (r.board).tiebreak_order, (r.board).tiebreak_sum, (r.board).periods AS "periods!",
        (r.board).points_min AS "points_min!", (r.board).points_max AS "points_max!", (r.board).events_per_minute,
        (r.board).gain_max AS "gain_max!: Json<GainMax>", (r.board).on_violation AS "on_violation!",
        (r.board).structure_revision AS "structure_revision!",
@@ -9,10 +9,11 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.players AS "players!: Vec<PlayerState>", r.reset_users, r.reset_times,
        r.known_ids, r.known_transactions AS "known_transactions: Vec<Option<i64>>",
        r.known_quarantined AS "known_quarantined: Vec<Option<i64>>", r.known_standings AS "known_standings: Vec<Option<String>>",
-       r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i16>>",
+       r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i64>>",
        r.known_reasons AS "known_reasons: Vec<Option<String>>", r.known_times,
        r.known_rules AS "known_rules: Vec<Option<String>>", r.known_details AS "known_details: Vec<Option<String>>",
        r.known_metadata AS "known_metadata: Vec<Option<String>>",
        (r.board).segments AS "segments!", r.member_users, r.member_segments, r.member_times AS "member_times: Vec<Option<DateTime<Utc>>>", r.member_are_in, r.member_are_new,
-       r.segment_periods, r.segment_names, r.segment_rankings AS "segment_rankings: Vec<Option<i64>>"
+       r.segment_periods, r.segment_names, r.segment_rankings AS "segment_rankings: Vec<Option<i64>>",
+       r.tie_users, r.tie_periods, r.tie_times
 FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7) r

@@ -2,7 +2,7 @@
 -- the player was absent on that side.
 CREATE OR REPLACE VIEW centile.archive_differences AS
 SELECT b.slug AS board, p.kind, p.label, d.revision, u.external_id AS user_id, d.archive_score, d.archive_reached_at,
-       d.live_score, d.live_reached_at, d.found_at, p.segment
+       d.live_score, d.live_reached_at, d.found_at, p.segment, d.archive_tiebreak, d.live_tiebreak
 FROM centile_store.archive_differences d
 JOIN centile_store.periods p ON p.id = d.period_id
 JOIN centile_store.boards b ON b.id = p.board_id

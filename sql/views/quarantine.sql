@@ -1,5 +1,5 @@
 CREATE OR REPLACE VIEW centile.quarantine AS
-SELECT q.id AS quarantine_id, b.slug AS board, u.external_id AS user_id, q.points, q.tiebreak, q.reason, q.external_id AS event_id,
+SELECT q.id AS quarantine_id, b.slug AS board, u.external_id AS user_id, q.points, coalesce(q.second_number, q.tiebreak) AS tiebreak, q.reason, q.external_id AS event_id,
        q.rule, q.detail, q.submitted_at, q.state, q.decided_at, q.decided_by, q.decided_why, q.transaction_id,
        CASE WHEN u.erased_at IS NULL THEN q.metadata::jsonb END AS metadata
 FROM centile_store.quarantine q

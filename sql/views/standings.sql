@@ -5,7 +5,7 @@ SELECT b.slug AS board, p.kind, p.label,
        row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
        CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
             ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) END AS rank,
-       u.external_id AS user_id, u.name AS user_name, l.score, l.reached_at, p.segment
+       u.external_id AS user_id, u.name AS user_name, l.score, l.reached_at, p.segment, l.tiebreak
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
 JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id

@@ -27,7 +27,7 @@ use crate::{
     model::{
         board::{
             ArchivedKind, Board, BoardSettings, BoardSlug, Buckets, KEPT_ARCHIVES_MAX, Mode, OnViolation, Order,
-            PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+            PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties, WindowLength,
         },
         combination::{Aggregate, CombinationSettings, Join, RefreshRule, Source},
         first_layout::FirstLayout,
@@ -191,7 +191,8 @@ struct RankingFlags {
     /// How to rank equal scores [new board: shared]
     ///
     /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`:
-    /// the event's larger tiebreak is ahead, then the earlier score; not on combined boards.
+    /// the event's larger tiebreak is ahead, then the earlier score. `second`: the better second number,
+    /// which events have as their tiebreak. Combined boards have `shared` or `first`.
     #[arg(long, value_parser = named::<Ties>())]
     ties: Option<Ties>,
     /// IANA time zone of periods, or of a cron expression [new board: UTC]
@@ -246,6 +247,12 @@ struct EventFlags {
     /// board: false]
     #[arg(long, value_name = "BOOL")]
     refresh_corrected: Option<bool>,
+    /// Larger or smaller second numbers are better, with ties `second` [new board: desc]
+    #[arg(long, value_parser = named::<Order>())]
+    tiebreak_order: Option<Order>,
+    /// Whether second numbers of a `sum` board are added, or replaced by the latest [new board: added]
+    #[arg(long, value_parser = named::<TiebreakSum>())]
+    tiebreak_sum: Option<TiebreakSum>,
 }
 
 impl EventFlags {
@@ -262,6 +269,8 @@ impl EventFlags {
             buckets: self.buckets,
             default_period: self.default_period,
             refresh_corrected: self.refresh_corrected,
+            tiebreak_order: self.tiebreak_order,
+            tiebreak_sum: self.tiebreak_sum,
             ..BoardSettings::default()
         })
     }

@@ -1,7 +1,7 @@
 //! `centile correct`: adds a score at a past time.
 
 use chrono::{DateTime, Utc};
-use clap::{Args, value_parser};
+use clap::Args;
 
 use crate::{
     Result,
@@ -28,9 +28,9 @@ pub(super) struct Correct {
     /// Reason recorded in the ledger, up to 256 bytes
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
-    /// Tiebreak on `tiebreak` boards, -2048 to 2047; larger wins
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value_parser!(i16).range(-2_048..=2_047))]
-    tiebreak: Option<i16>,
+    /// Tiebreak on `tiebreak` boards, -2048 to 2047, larger wins; second number on `second` boards
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    tiebreak: Option<i64>,
     #[command(flatten)]
     by: By,
 }

@@ -38,9 +38,9 @@ pub(super) enum Command {
         /// Reason recorded in the ledger, up to 256 bytes
         #[arg(long, value_name = "TEXT", value_parser = text::<256>)]
         reason: Option<String>,
-        /// Tiebreak on `tiebreak` boards, -2048 to 2047; larger wins
-        #[arg(long, allow_negative_numbers = true, value_parser = value_parser!(i16).range(-2_048..=2_047))]
-        tiebreak: Option<i16>,
+        /// Tiebreak on `tiebreak` boards, -2048 to 2047, larger wins; second number on `second` boards
+        #[arg(long, allow_negative_numbers = true)]
+        tiebreak: Option<i64>,
         /// Metadata of the game: a JSON object of up to 1,024 bytes without spaces
         #[arg(long, value_name = "JSON", value_parser = value::<Metadata>)]
         metadata: Option<Metadata>,

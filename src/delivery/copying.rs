@@ -125,7 +125,7 @@ fn entry(board: &Board, row: &Transaction) -> QueueEntry {
         ("lane", number(row.lane.0.into())),
         ("batch", number(row.batch.0)),
         ("points", row.points.and_then(number)),
-        ("tiebreak", row.tiebreak.and_then(|tiebreak| number(tiebreak.into()))),
+        ("tiebreak", row.tiebreak.and_then(number)),
         ("reason", row.reason.as_deref().and_then(text)),
         ("voids", row.voids.and_then(number)),
         ("event_id", row.event_id.as_deref().and_then(text)),

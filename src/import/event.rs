@@ -9,13 +9,8 @@ use serde_json::value::RawValue;
 use crate::{
     Error, Result,
     import::record::{self, Record, shortened},
-    model::{
-        board::{Board, Ties},
-        json,
-        score::{Event, TIEBREAKS},
-        user::check_text,
-    },
-    rules::{Refusal, Violation},
+    model::{board::Board, json, score::Event, user::check_text},
+    rules::{Refusal, Violation, check_tiebreak},
 };
 
 /// 2000-01-01 00:00 UTC in seconds since 1970. A rank key cannot hold an earlier time.
@@ -124,13 +119,7 @@ fn checked(board: &Board, fields: Fields) -> Result<ImportedEvent> {
         return Err(Violation::out_of_bounds(board.limits.points_min, board.limits.points_max).error(board));
     }
     let tiebreak = fields.tiebreak.map(|value| whole("tiebreak", &value)).transpose()?;
-    if tiebreak.is_some() && board.ties != Ties::Tiebreak {
-        return Err(Refusal::TiebreakNotUsed.error(board));
-    }
-    let tiebreak = tiebreak.map(|value| {
-        let small = i16::try_from(value).ok().filter(|value| TIEBREAKS.contains(value));
-        small.ok_or_else(|| Refusal::TiebreakOutOfRange.error(board))
-    });
+    check_tiebreak(board.ties, tiebreak).map_err(|refusal| refusal.error(board))?;
     let name = text("name", fields.name, 128)?;
     let event = Event {
         user_id,
@@ -138,7 +127,7 @@ fn checked(board: &Board, fields: Fields) -> Result<ImportedEvent> {
         occurred_at: fields.occurred_at.map(|at| time(board, &at)).transpose()?,
         reason: text("reason", fields.reason, 256)?,
         id: text("id", fields.id, 128)?,
-        tiebreak: tiebreak.transpose()?,
+        tiebreak,
         metadata: fields.metadata.map(|text| text.parse()).transpose()?,
     };
     Ok(ImportedEvent { name, event })

@@ -19,7 +19,7 @@ use crate::{
     model::{
         board::BoardSlug,
         metadata::Metadata,
-        score::{Event, TIEBREAKS},
+        score::Event,
         user::{UserId, check_text},
     },
     queue::{Consumer, Field, QueueMessage, retry_until_stopped},
@@ -181,10 +181,8 @@ fn parse(fields: &[Field], board: &BoardSlug, fallback: impl FnOnce() -> String)
     let user_id: UserId = take("user_id").ok_or_else(|| missing("user_id"))?.parse()?;
     let points = take("points").ok_or_else(|| missing("points"))?;
     let points = points.parse().map_err(|_| Error::invalid("points", "must be a whole number of 64 bits"))?;
-    let tiebreak = take("tiebreak").map(|value| {
-        let tiebreak = value.parse().ok().filter(|tiebreak| TIEBREAKS.contains(tiebreak));
-        tiebreak.ok_or_else(|| Error::invalid("tiebreak", "must be a whole number from -2048 to 2047"))
-    });
+    let tiebreak = take("tiebreak")
+        .map(|value| value.parse().map_err(|_| Error::invalid("tiebreak", "must be a whole number of 64 bits")));
     let event = Event {
         user_id,
         points,
@@ -234,7 +232,7 @@ mod tests {
         for (field, value) in [
             ("points", "6"),
             ("event_id", ""),
-            ("tiebreak", "2048"),
+            ("tiebreak", "1.5"),
             ("reason", "a\nb"),
             ("metadata", "[1]"),
             ("board", "No board"),

@@ -1,7 +1,8 @@
 //! Boards and their rules.
 
 pub use crate::model::rule::{
-    ArchivedKind, BoardSlug, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+    ArchivedKind, BoardSlug, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties,
+    WindowLength,
 };
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use crate::{
         combination::{Combination, CombinationSettings},
         first_layout::{FirstLayout, FirstLayoutObject},
         json,
+        name::Named,
         period::PeriodSelector,
         presentation::{Colour, Description, IconUrl, Presentation, ScoreFormat, ScoreFormatText},
         segment::Attribute,
@@ -71,6 +73,14 @@ pub struct BoardSettings {
     pub order: Option<Order>,
     /// How equal scores are ranked; `shared` by default. Cannot change once events exist.
     pub ties: Option<Ties>,
+    /// Which second numbers are better, with ties `second`; `desc` by default. Cannot change once events
+    /// exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tiebreak_order: Option<Order>,
+    /// How second numbers combine on a `sum` board with ties `second`; `added` by default. Cannot change
+    /// once events exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tiebreak_sum: Option<TiebreakSum>,
     /// Kinds of period that the board keeps, each once; `all_time`, `day`, `week` and `month` by
     /// default. Cannot change.
     #[schema(value_type = Option<BTreeSet<RecurringKind>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 7)]
@@ -243,9 +253,19 @@ pub struct Board {
     #[serde(rename(deserialize = "score_order"))]
     #[schema(value_type = String, example = "desc")]
     pub order: Order,
-    /// How equal scores are ranked: `shared`, `first` or `tiebreak`.
+    /// How equal scores are ranked: `shared`, `first`, `tiebreak` or `second`.
     #[schema(value_type = String, example = "shared")]
     pub ties: Ties,
+    /// Which second numbers are better: `desc` for high ones, `asc` for low ones. Present with ties
+    /// `second`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>, example = "asc")]
+    pub tiebreak_order: Option<Order>,
+    /// How second numbers combine: `added`, or `replaced` by the latest. Present on `sum` boards with ties
+    /// `second`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<String>, example = "added")]
+    pub tiebreak_sum: Option<TiebreakSum>,
     /// Kinds of period that the board keeps.
     #[schema(value_type = Vec<String>, example = json!(["all_time", "week"]))]
     pub periods: Vec<PeriodKind>,
@@ -302,6 +322,13 @@ pub struct Board {
 }
 
 impl Board {
+    /// Names the rules that order a ranking. They may change while the board has no scores, and tell the
+    /// answers of an outdated board from those of the current one.
+    pub(crate) fn order_tag(&self) -> String {
+        let tiebreaks = self.tiebreak_order.map(Named::name);
+        [Some(self.order.name()), Some(self.ties.name()), tiebreaks].into_iter().flatten().collect::<Vec<_>>().join(".")
+    }
+
     /// Returns the period of a request that names none.
     pub(crate) fn default_selector(&self) -> PeriodSelector {
         PeriodSelector::Current(self.default_period)
@@ -342,6 +369,8 @@ pub fn example(slug: &str) -> Result<Board> {
         mode: Mode::Sum,
         order: Order::Desc,
         ties: Ties::Shared,
+        tiebreak_order: None,
+        tiebreak_sum: None,
         periods: vec![PeriodKind::AllTime],
         time_zone: "UTC".to_owned(),
         frozen_top_size: 100,

@@ -83,7 +83,7 @@ pub enum Code {
     PointsOutOfBounds,
     /// The player would gain more in a period than the board allows.
     GainTooLarge,
-    /// The player's score would leave the range of 64 bits.
+    /// The player's score or second number would leave the range of 64 bits.
     ScoreOutOfRange,
     /// The key or network address has made too many requests.
     RateLimited,

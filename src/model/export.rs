@@ -16,11 +16,14 @@ pub(crate) struct ExportedRow {
     pub(crate) user_id: String,
     pub(crate) name: String,
     pub(crate) score: i64,
-    #[serde(serialize_with = "to_the_microsecond")]
-    pub(crate) reached_at: DateTime<Utc>,
+    #[serde(serialize_with = "to_the_microsecond", skip_serializing_if = "Option::is_none")]
+    pub(crate) reached_at: Option<DateTime<Utc>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tiebreak: Option<i64>,
 }
 
 /// Writes RFC 3339 with exactly six fractional digits, so that all times of a file have one form.
-fn to_the_microsecond<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Micros, true))
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+fn to_the_microsecond<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    at.map(|at| at.to_rfc3339_opts(SecondsFormat::Micros, true)).serialize(serializer)
 }

@@ -35,7 +35,7 @@ mod tests {
     fn an_unknown_name_is_refused_with_the_valid_ones() {
         for bad in ["", "First", "first ", "\"><script>"] {
             let refused = parse::<Ties>("ties", bad).map_err(|error| error.to_string());
-            assert_eq!(refused, Err(format!("ties: {bad:?} is not one of: shared, first, tiebreak")));
+            assert_eq!(refused, Err(format!("ties: {bad:?} is not one of: shared, first, tiebreak, second")));
         }
     }
 }

@@ -274,6 +274,7 @@ pub struct Progress {
     pub rank: Option<i64>,
     pub score: Option<i64>,
     pub reached_at: Option<DateTime<Utc>>,
+    pub tiebreak: Option<i64>,
     /// Tier, with the tiers of the snapshot.
     pub tier: Option<String>,
 }

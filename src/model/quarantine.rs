@@ -34,7 +34,7 @@ pub struct QuarantinedEvent {
     pub points: i64,
     /// The event's tiebreak, if it has one.
     #[schema(required = true)]
-    pub tiebreak: Option<i16>,
+    pub tiebreak: Option<i64>,
     /// The reason given with the event.
     #[schema(example = "boss defeated", required = true)]
     pub reason: Option<String>,

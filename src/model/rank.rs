@@ -118,8 +118,10 @@ pub struct Row {
     pub avatar: Option<String>,
     /// Score of the player.
     pub score: i64,
-    /// Time at which the score was reached.
-    pub reached_at: DateTime<Utc>,
+    /// Time at which the score was reached; `None` with ties `second`.
+    pub reached_at: Option<DateTime<Utc>>,
+    /// Second number, with ties `second`.
+    pub tiebreak: Option<i64>,
     /// Metadata of the event that decides the score; an inner `None` if it has none. `None` if not
     /// requested.
     #[serde(skip)]

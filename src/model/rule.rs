@@ -1,6 +1,6 @@
 //! Values of the rules of a board.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -47,6 +47,30 @@ pub enum Ties {
     First,
     /// The larger `tiebreak` of the event is ahead, then the player who reached the score first.
     Tiebreak,
+    /// The better second number is ahead: `tiebreak`, combined like the score.
+    Second,
+}
+
+impl Ties {
+    /// Returns the valid tiebreaks of events; `None` if events have none.
+    pub(crate) fn tiebreaks(self) -> Option<RangeInclusive<i64>> {
+        match self {
+            Self::Shared | Self::First => None,
+            Self::Tiebreak => Some(-2_048..=2_047),
+            Self::Second => Some(-i64::MAX..=i64::MAX),
+        }
+    }
+}
+
+/// How the second numbers of a `sum` board combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum TiebreakSum {
+    /// They are added, like the points.
+    Added,
+    /// The latest one replaces those before.
+    Replaced,
 }
 
 /// Access for readers of a board.

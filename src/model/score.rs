@@ -1,7 +1,5 @@
 //! Score events, their outcomes, and a player's history.
 
-use std::ops::RangeInclusive;
-
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,9 +10,6 @@ use crate::model::{
     metadata::Metadata,
     user::UserId,
 };
-
-/// Tiebreaks of `tiebreak` boards; larger ones win.
-pub(crate) const TIEBREAKS: RangeInclusive<i16> = -2_048..=2_047;
 
 /// A validated score event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +22,8 @@ pub struct Event {
     pub reason: Option<String>,
     /// The caller's id of the event, 1 to 128 bytes. It makes retries safe.
     pub id: Option<String>,
-    /// Tiebreak for `tiebreak` boards: −2048 to 2047, larger wins.
-    pub tiebreak: Option<i16>,
+    /// Tiebreak on `tiebreak` and `second` boards.
+    pub tiebreak: Option<i64>,
     /// Metadata of the game.
     pub metadata: Option<Metadata>,
     /// Time of an imported event. A live one gets the time of its batch.
@@ -41,8 +36,8 @@ pub struct Correction {
     pub user_id: UserId,
     /// Points, usually negative.
     pub points: i64,
-    /// Tiebreak, on boards with ties by tiebreak.
-    pub tiebreak: Option<i16>,
+    /// Tiebreak on `tiebreak` and `second` boards.
+    pub tiebreak: Option<i64>,
     /// Time for which the score counts.
     pub at: DateTime<Utc>,
     /// Actor and reason. A correction requires a reason.
@@ -64,7 +59,7 @@ pub struct HistoryRow {
     pub points: Option<i64>,
     /// Tiebreak of a score, if it has one.
     #[schema(required = true)]
-    pub tiebreak: Option<i16>,
+    pub tiebreak: Option<i64>,
     /// The reason given for the transaction. Only holders of a server or admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "boss defeated")]
@@ -99,7 +94,7 @@ pub struct Transaction {
     pub points: Option<i64>,
     /// Tiebreak of a score, if it has one.
     #[schema(required = true)]
-    pub tiebreak: Option<i16>,
+    pub tiebreak: Option<i64>,
     /// The reason given for the transaction.
     #[schema(required = true, example = "boss defeated")]
     pub reason: Option<String>,

@@ -12,7 +12,7 @@ use crate::{
         export::ExportedRow,
         file_format::FileFormat,
         metadata::Metadata,
-        period::{PeriodSelector, PeriodState},
+        period::PeriodSelector,
         rank::Header,
         tier::{Tier, Tiers},
     },
@@ -20,9 +20,8 @@ use crate::{
     store::{export::ExportSnapshot, score::ShownEntry},
 };
 
-/// Columns of all files, before `tier` and `metadata`. The header line is present even if the period
-/// has no scores.
-const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "name", "score", "reached_at"];
+/// First columns of all files. The header line is present even if the period has no scores.
+const COLUMNS: [&str; 5] = ["position", "rank", "user_id", "name", "score"];
 
 /// An export in progress. It holds a snapshot and its own database connection until it is dropped.
 #[derive(Debug)]
@@ -33,6 +32,7 @@ pub struct Export {
     has_metadata: bool,
     tiers: Tiers,
     order: Order,
+    has_tiebreaks: bool,
     /// `None` for a period without scores.
     snapshot: Option<ExportSnapshot>,
     is_begun: bool,
@@ -59,6 +59,7 @@ pub async fn begin(
         has_metadata,
         tiers,
         order: board.order,
+        has_tiebreaks: board.tiebreak_order.is_some(),
         snapshot,
         is_begun: false,
         players: 0,
@@ -99,13 +100,14 @@ impl Export {
         let Some(snapshot) = self.snapshot.as_mut().filter(|_| self.has_metadata) else {
             return Ok(vec![None; lines.len()]);
         };
-        let archived = Some(&self.header.period).filter(|period| period.state == PeriodState::Closed);
+        let period = &self.header.period;
         let entries = lines.iter().map(|line| ShownEntry {
             board_id: self.board_id,
-            archived,
+            period,
             user_id: &line.user_id,
             score: line.score,
             reached_at: line.reached_at,
+            tiebreak: line.tiebreak,
         });
         let entries: Vec<ShownEntry<'_>> = entries.collect();
         Ok(snapshot.metadata(&entries).await?.into_iter().map(Some).collect())
@@ -113,6 +115,7 @@ impl Export {
 
     fn columns(&self) -> Vec<&'static str> {
         let mut columns = COLUMNS.to_vec();
+        columns.push(if self.has_tiebreaks { "tiebreak" } else { "reached_at" });
         columns.extend((!self.tiers.is_empty()).then_some("tier"));
         columns.extend(self.has_metadata.then_some("metadata"));
         columns

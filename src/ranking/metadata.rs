@@ -8,7 +8,6 @@ use crate::{
     Result,
     model::{
         board::Board,
-        period::PeriodState,
         rank::{Header, Row},
     },
     ranking::rankings::Rankings,
@@ -56,9 +55,10 @@ pub(crate) async fn add_profiles<'a>(
 fn entry<'a>(board: &Board, header: &'a Header, row: &'a Row) -> ShownEntry<'a> {
     ShownEntry {
         board_id: board.id,
-        archived: Some(&header.period).filter(|period| period.state == PeriodState::Closed),
+        period: &header.period,
         user_id: &row.user_id,
         score: row.score,
         reached_at: row.reached_at,
+        tiebreak: row.tiebreak,
     }
 }

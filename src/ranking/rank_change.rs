@@ -76,14 +76,14 @@ fn change(loaded: &LoadedIndex, board: &Board, user_id: u32, was: Option<(i64, i
     let own = index.key(user_id);
     let rank_of = |key: &RankKey| match ties {
         Ties::Shared => index.count_better(key.rank_key) + 1,
-        Ties::First | Ties::Tiebreak => index.count_above(key) + 1,
+        Ties::First | Ties::Tiebreak | Ties::Second => index.count_above(key) + 1,
     };
     let previous = was.map(|(rank_key, tie_key)| {
         let was = RankKey { rank_key, tie_key, user_id };
         // The player does not count as better than the player's own earlier key.
         let stands_above = own.is_some_and(|own| match ties {
             Ties::Shared => own.rank_key > was.rank_key,
-            Ties::First | Ties::Tiebreak => own > was,
+            Ties::First | Ties::Tiebreak | Ties::Second => own > was,
         });
         rank_of(&was) - u64::from(stands_above)
     });

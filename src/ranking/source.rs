@@ -24,7 +24,7 @@ use crate::{
         rankings::Rankings,
         sql::{self, LiveState},
     },
-    rules::reached_at,
+    rules::shown_tie,
     store::{
         Reader,
         index::StoredProfile,
@@ -207,7 +207,7 @@ impl<'a> RankSource<'a> {
                 let key = keys[n];
                 let better = match self.board.ties {
                     Ties::Shared => keys.partition_point(|other| other.rank_key > key.rank_key),
-                    Ties::First | Ties::Tiebreak => n,
+                    Ties::First | Ties::Tiebreak | Ties::Second => n,
                 };
                 let index_row = self.find(loaded, key.user_id, 0)?.index_rows.pop()?;
                 Some((n as u64 + 1, better as u64 + 1, index_row))
@@ -387,7 +387,7 @@ impl<'a> RankSource<'a> {
                 let key = rank_key(score, self.board.order);
                 let above = match self.board.ties {
                     Ties::Shared => loaded.index.count_better(key),
-                    Ties::First | Ties::Tiebreak => loaded.index.count_at_least(key),
+                    Ties::First | Ties::Tiebreak | Ties::Second => loaded.index.count_at_least(key),
                 };
                 (loaded.state(revision), above + 1)
             }),
@@ -433,7 +433,7 @@ impl<'a> RankSource<'a> {
         for (key, position) in loaded.index.range(from).take(limit).zip(from..) {
             let rank = match (self.board.ties, index_rows.last()) {
                 (Ties::Shared, Some(last)) if last.key.rank_key == key.rank_key => last.rank,
-                (Ties::First | Ties::Tiebreak, _) | (Ties::Shared, Some(_)) => position,
+                (Ties::First | Ties::Tiebreak | Ties::Second, _) | (Ties::Shared, Some(_)) => position,
                 (Ties::Shared, None) => loaded.index.count_better(key.rank_key) + 1,
             };
             index_rows.push(IndexRow { key, position, rank });
@@ -447,7 +447,7 @@ impl<'a> RankSource<'a> {
         let (position, players) = (place.position, loaded.index.len() as u64);
         let (rank, no_worse) = match self.board.ties {
             Ties::Shared => (place.better + 1, place.no_worse),
-            Ties::First | Ties::Tiebreak => (position, position),
+            Ties::First | Ties::Tiebreak | Ties::Second => (position, position),
         };
         let index_rows = if around == 0 {
             vec![IndexRow { key: place.key, position, rank }]
@@ -467,6 +467,7 @@ impl<'a> RankSource<'a> {
     }
 
     fn row(&self, index_row: &IndexRow, user_id: String, user_name: String, avatar: Option<String>) -> Row {
+        let (reached_at, tiebreak) = shown_tie(index_row.key.tie_key, self.board.tiebreak_order);
         Row {
             position: index_row.position,
             rank: index_row.rank,
@@ -474,7 +475,8 @@ impl<'a> RankSource<'a> {
             user_name,
             avatar,
             score: score(index_row.key.rank_key, self.board.order),
-            reached_at: reached_at(index_row.key.tie_key),
+            reached_at,
+            tiebreak,
             metadata: None,
             profile: None,
         }

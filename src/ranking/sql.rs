@@ -90,7 +90,7 @@ fn standing_of(
     counts: &[i64],
 ) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
-    let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
+    let Some(score) = found.score else {
         return Ok(StoredStanding::none(user_exists));
     };
     let inconsistent = || {
@@ -110,7 +110,8 @@ fn standing_of(
         user_name: found.name.unwrap_or_default(),
         avatar: found.avatar,
         score,
-        reached_at,
+        reached_at: found.reached_at,
+        tiebreak: found.tiebreak,
         metadata: None,
         profile: None,
     };
@@ -127,6 +128,7 @@ fn standing_of(
             avatar: near.avatar,
             score: near.score,
             reached_at: near.reached_at,
+            tiebreak: near.tiebreak,
             metadata: None,
             profile: None,
         });

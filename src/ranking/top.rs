@@ -268,14 +268,13 @@ async fn read_list(
     Ok(cached)
 }
 
-/// Returns the entity tag of a list's bytes: ranking, order, ties, period state, version, profile
-/// revision, size and tiers. Order and ties of a board without scores may change, and the board may
-/// be outdated.
+/// Returns the entity tag of a list's bytes: ranking, rules of the order, period state, version, profile
+/// revision, size and tiers.
 fn etag(source: &RankSource<'_>, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
     let board = source.board;
-    let (order, ties, period) = (board.order.name(), board.ties.name(), source.resolved.period.state.name());
+    let (order, period) = (board.order_tag(), source.resolved.period.state.name());
     format!(
-        "{}.{order}.{ties}.{period}.{}.{}.{limit}{}",
+        "{}.{order}.{period}.{}.{}.{limit}{}",
         ranking.ranking_id.0,
         state.version(),
         state.revision,

@@ -6,15 +6,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
     model::{
-        board::{OnViolation, Ties},
+        board::{Mode, OnViolation},
         id::RankingId,
-        score::{Event, TIEBREAKS},
+        score::Event,
     },
     rules::{
         entry::{Entry, ScoredEvent},
         facts::{Content, EarlierEvent, EarlierOutcome, EventStanding, Facts},
         limits::{Tally, out_of_bounds},
-        refusal::{Refusal, Violation},
+        refusal::{Refusal, Violation, check_tiebreak},
     },
 };
 
@@ -96,6 +96,7 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
         holders: HashMap::new(),
         tallies: HashMap::new(),
         entries: BTreeMap::new(),
+        decided_at: BTreeMap::new(),
         rankings: BTreeMap::new(),
         unfilled: BTreeSet::new(),
         missing: Vec::new(),
@@ -130,6 +131,8 @@ struct OpenBatch<'a> {
     tallies: HashMap<usize, Tally>,
     /// Entries after the events so far, by index of the player and period id.
     entries: BTreeMap<(usize, i64), Entry>,
+    /// Times of the events of the batch that decide entries, with ties `second`.
+    decided_at: BTreeMap<(usize, i64), DateTime<Utc>>,
     /// The whole period of each ranking that the events change, by ranking id and index of the player.
     rankings: BTreeMap<(RankingId, usize), i64>,
     unfilled: BTreeSet<usize>,
@@ -175,12 +178,7 @@ impl<'a> OpenBatch<'a> {
         {
             return Err(Refusal::Broken(violation));
         }
-        if event.tiebreak.is_some() && rules.ties != Ties::Tiebreak {
-            return Err(Refusal::TiebreakNotUsed);
-        }
-        if event.tiebreak.is_some_and(|tiebreak| !TIEBREAKS.contains(&tiebreak)) {
-            return Err(Refusal::TiebreakOutOfRange);
-        }
+        check_tiebreak(rules.ties, event.tiebreak)?;
         if event.occurred_at.is_some_and(|at| at > self.facts.now) {
             return Err(Refusal::TimeInFuture);
         }
@@ -224,10 +222,12 @@ impl<'a> OpenBatch<'a> {
         let facts: &'a Facts = self.facts;
         let Facts { rules, periods, players, .. } = facts;
         let player = &players[index];
-        // An event without a tiebreak counts as one with 0.
-        let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or(0), at };
+        let (points, tiebreak) = (event.points, event.tiebreak);
+        // With ties `second`, later events are compared with the time of this one.
+        let has_time = rules.tiebreak_order.is_some() && (tiebreak.is_some() || rules.mode == Mode::Latest);
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
+        let mut times = Vec::new();
         let mut rankings = Vec::new();
         let mut missing_segments = Vec::new();
         let mut kinds = 0;
@@ -246,8 +246,12 @@ impl<'a> OpenBatch<'a> {
             }
             let entry = (index, period.id);
             let was = self.entries.get(&entry).or_else(|| player.entries.get(&period.id)).copied();
-            let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
+            let decided_at = self.decided_at.get(&entry).or_else(|| player.decided_at.get(&period.id));
+            let is_latest = decided_at.is_none_or(|last| at >= *last);
+            let scored = ScoredEvent { points, tiebreak, at, is_latest };
+            let now = Entry::after(was, rules, scored).ok_or(Refusal::Overflow)?;
             after.push((entry, now));
+            times.extend((has_time && is_latest).then_some((entry, at)));
             rankings.push(((ranking_id, index), period.id));
             // The event also counts in the player's segments.
             for segment in player.segments.until(period.ends_at) {
@@ -272,6 +276,7 @@ impl<'a> OpenBatch<'a> {
         }
         // No period has refused the event, so it counts in all of them.
         self.entries.extend(after);
+        self.decided_at.extend(times);
         self.rankings.extend(rankings);
         self.missing_segments.extend(missing_segments);
         Ok(standings)

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     model::{
-        board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+        board::{GainMax, Mode, OnViolation, Order, PeriodKind, TiebreakSum, Ties},
         id::RankingId,
         metadata::Metadata,
     },
@@ -37,6 +37,10 @@ pub(crate) struct Rules {
     pub(crate) mode: Mode,
     pub(crate) order: Order,
     pub(crate) ties: Ties,
+    /// Which second numbers are better; set with ties `second` alone.
+    pub(crate) tiebreak_order: Option<Order>,
+    /// How second numbers combine on a `sum` board.
+    pub(crate) tiebreak_sum: Option<TiebreakSum>,
     /// Kinds of period of the board, not counting seasons. Each event lies in one period of each
     /// kind.
     pub(crate) periods: Vec<PeriodKind>,
@@ -95,6 +99,9 @@ pub(crate) struct Player {
     /// The player's entries in whole periods that are not closed or have an open segment, by the id of
     /// the period.
     pub(crate) entries: BTreeMap<i64, Entry>,
+    /// Times of the events that decide these entries, by the id of the period. Only for imports to boards
+    /// with ties `second`, whose tie keys hold no times; live events are never earlier.
+    pub(crate) decided_at: BTreeMap<i64, DateTime<Utc>>,
     /// Times of the player's resets on this board. Live events are always later.
     pub(crate) resets: Vec<DateTime<Utc>>,
     pub(crate) segments: Segments,
@@ -173,7 +180,7 @@ pub(crate) struct EarlierEvent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) points: i64,
-    pub(crate) tiebreak: Option<i16>,
+    pub(crate) tiebreak: Option<i64>,
     pub(crate) reason: Option<String>,
     pub(crate) at: DateTime<Utc>,
     pub(crate) metadata: Option<Metadata>,

@@ -12,10 +12,10 @@ mod refusal;
 mod tests;
 
 pub(crate) use decide::{Decisions, EventDecision, EventSource, MissingPeriods, Pending, decide};
-pub(crate) use entry::{Entry, rank_key, reached_at};
+pub(crate) use entry::{Entry, rank_key, shown_tie};
 pub(crate) use facts::{
     AcceptedEvent, Content, EarlierEvent, EarlierOutcome, EventStanding, Facts, Gain, History, Period, Player, Rules,
     SegmentChange,
 };
 pub(crate) use limits::limited_periods;
-pub(crate) use refusal::{Refusal, Violation};
+pub(crate) use refusal::{Refusal, Violation, check_tiebreak};

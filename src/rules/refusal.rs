@@ -1,8 +1,11 @@
 //! Reasons for refusing an event.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
-use crate::{Code, Error, model::board::Board};
+use crate::{
+    Code, Error,
+    model::board::{Board, Ties},
+};
 
 /// Window of the rule `events_per_minute`.
 const EVENTS_WINDOW: Duration = Duration::from_mins(1);
@@ -15,7 +18,7 @@ pub(crate) enum Refusal {
     /// The event breaks a rule of its board.
     Broken(Violation),
     TiebreakNotUsed,
-    /// The tiebreak is not from −2048 to 2047.
+    /// The tiebreak is outside the range of the board.
     TiebreakOutOfRange,
     /// The time of an imported event is in the future.
     TimeInFuture,
@@ -23,7 +26,7 @@ pub(crate) enum Refusal {
     TimeOutOfRange,
     /// A period that holds the event is closed.
     PeriodClosed,
-    /// The player's score would exceed 64 bits.
+    /// The player's score, or the sum of second numbers, would exceed 64 bits.
     Overflow,
     /// The id belongs to an event with other content.
     IdConflict,
@@ -49,6 +52,15 @@ pub(crate) enum Rule {
     TooManyEvents,
     /// A larger gain in a period than the board allows.
     GainTooLarge,
+}
+
+/// Refuses a tiebreak that a board with these ties does not accept.
+pub(crate) fn check_tiebreak(ties: Ties, tiebreak: Option<i64>) -> Result<(), Refusal> {
+    match (tiebreak, ties.tiebreaks()) {
+        (Some(_), None) => Err(Refusal::TiebreakNotUsed),
+        (Some(tiebreak), Some(range)) if !range.contains(&tiebreak) => Err(Refusal::TiebreakOutOfRange),
+        _ => Ok(()),
+    }
 }
 
 fn invalid(code: Code, field: &str, message: String) -> Error {
@@ -89,14 +101,20 @@ impl Refusal {
             Self::Banned => Error::conflict(Code::UserBanned, "the player is banned"),
             Self::Broken(violation) => violation.error(board),
             Self::TiebreakNotUsed => Error::invalid("tiebreak", format!("board {} does not use tiebreaks", board.slug)),
-            Self::TiebreakOutOfRange => Error::invalid("tiebreak", "must be -2048 to 2047"),
+            Self::TiebreakOutOfRange => match board.ties.tiebreaks().map(RangeInclusive::into_inner) {
+                Some((min, max)) => Error::invalid("tiebreak", format!("must be {min} to {max}")),
+                None => Self::TiebreakNotUsed.error(board),
+            },
             Self::TimeInFuture => Error::invalid("occurred_at", "must not be in the future"),
             Self::TimeOutOfRange => Error::invalid("occurred_at", "must be from 2000 to 2070"),
             Self::PeriodClosed => Error::conflict(Code::PeriodClosed, "a period that holds this time is closed"),
             Self::Overflow => invalid(
                 Code::ScoreOutOfRange,
                 "points",
-                "the player's score would leave the range of 64 bits".to_owned(),
+                format!(
+                    "the player's score {}would leave the range of 64 bits",
+                    if board.ties == Ties::Second { "or second number " } else { "" }
+                ),
             ),
             Self::IdConflict => Error::conflict(Code::IdConflict, "this id belongs to an event with other content"),
             Self::IdInQuarantine => {

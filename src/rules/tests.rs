@@ -5,7 +5,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 
 use crate::{
     model::{
-        board::{Mode, OnViolation, Order, PeriodKind, Ties},
+        board::{Mode, OnViolation, Order, PeriodKind, TiebreakSum, Ties},
         id::RankingId,
         score::Event,
     },
@@ -45,6 +45,8 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
             mode,
             order,
             ties: if mode == Mode::Sum { Ties::First } else { Ties::Tiebreak },
+            tiebreak_order: None,
+            tiebreak_sum: None,
             periods: vec![PeriodKind::AllTime, PeriodKind::Week],
             points_min: -1_000,
             points_max: 1_000,
@@ -90,15 +92,20 @@ fn refusals(facts: &Facts, events: &[Of]) -> Vec<Option<Refusal>> {
 
 /// Computes an entry by its definition, as a function of the set of events. The last event arrived
 /// last.
-fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Entry> {
-    let sign = if order == Order::Asc { -1 } else { 1 };
+fn by_definition(rules: &Rules, events: &[ScoredEvent]) -> Option<Entry> {
+    let sign = |order| if order == Order::Asc { -1 } else { 1 };
+    if let Some(order) = rules.tiebreak_order {
+        let (score, tiebreak) = second_by_definition(rules, order, events)?;
+        return Some(Entry { rank_key: sign(rules.order) * score, tie_key: sign(order) * tiebreak, only_zeros: false });
+    }
+    let sign = sign(rules.order);
     let only_zeros = events.iter().all(|event| event.points == 0);
     let single = |event: &ScoredEvent| Entry {
         rank_key: sign * event.points,
-        tie_key: tie_key(event.at, event.tiebreak),
+        tie_key: tie_key(event.at, event.tiebreak.unwrap_or(0)),
         only_zeros,
     };
-    match mode {
+    match rules.mode {
         Mode::Sum => {
             let counted = events.iter().filter(|event| event.points != 0).map(|event| event.at).max();
             let reached = counted.or_else(|| events.iter().map(|event| event.at).min())?;
@@ -106,12 +113,33 @@ fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Ent
             Some(Entry { rank_key: sign * sum, tie_key: tie_key(reached, 0), only_zeros })
         }
         Mode::Best => {
-            let best =
-                events.iter().max_by_key(|event| (sign * event.points, event.tiebreak, -event.at.timestamp_micros()));
-            best.map(single)
+            let key =
+                |event: &&ScoredEvent| (sign * event.points, event.tiebreak.unwrap_or(0), -event.at.timestamp_micros());
+            events.iter().max_by_key(key).map(single)
         }
         Mode::Latest | Mode::Combined => events.iter().max_by_key(|event| event.at).map(single),
     }
+}
+
+/// Computes the score and the second number of a board with ties `second`.
+fn second_by_definition(rules: &Rules, order: Order, events: &[ScoredEvent]) -> Option<(i64, i64)> {
+    let one = |event: &ScoredEvent| (event.points, event.tiebreak.unwrap_or(0));
+    let latest = events.iter().max_by_key(|event| event.at)?;
+    Some(match (rules.mode, rules.tiebreak_sum) {
+        (Mode::Sum, Some(TiebreakSum::Added)) => {
+            events.iter().map(one).fold((0, 0), |sum, event| (sum.0 + event.0, sum.1 + event.1))
+        }
+        (Mode::Sum, _) => {
+            let named = events.iter().filter(|event| event.tiebreak.is_some()).max_by_key(|event| event.at);
+            (events.iter().map(|event| event.points).sum(), named.map_or(0, |event| one(event).1))
+        }
+        (Mode::Best, _) => {
+            let better = |number: i64, order| if order == Order::Asc { -number } else { number };
+            let key = |pair: &(i64, i64)| (better(pair.0, rules.order), better(pair.1, order));
+            events.iter().map(one).max_by_key(key)?
+        }
+        (Mode::Latest | Mode::Combined, _) => one(latest),
+    })
 }
 
 #[test]
@@ -123,6 +151,13 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
         let mode = *[Mode::Sum, Mode::Best, Mode::Latest].choose(&mut random).unwrap_or(&Mode::Sum);
         let order = *[Order::Asc, Order::Desc].choose(&mut random).unwrap_or(&Order::Asc);
         let mut facts = facts(mode, order, 3);
+        if random.random() {
+            facts.rules.ties = Ties::Second;
+            facts.rules.tiebreak_order = [Order::Asc, Order::Desc].choose(&mut random).copied();
+            let sums = [TiebreakSum::Added, TiebreakSum::Replaced];
+            facts.rules.tiebreak_sum = sums.choose(&mut random).filter(|_| mode == Mode::Sum).copied();
+        }
+        let has_tiebreaks = facts.rules.ties != Ties::First;
         // Some events are older than the week.
         facts.rules.periods = vec![PeriodKind::AllTime];
         facts.players[2].resets = vec![time(-700), time(100)];
@@ -131,7 +166,7 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
             let events: Vec<Of> = (0..random.random_range(1..8))
                 .map(|_| {
                     let scored = Event {
-                        tiebreak: (mode != Mode::Sum && random.random()).then(|| random.random_range(-2..3)),
+                        tiebreak: (has_tiebreaks && random.random()).then(|| random.random_range(-2..3)),
                         occurred_at: random.random::<bool>().then(|| time(random.random_range(-1_000..1_000))),
                         ..of(random.random_range(-2..3))
                     };
@@ -143,14 +178,19 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
             for (player, event) in &events {
                 let scored = ScoredEvent {
                     points: event.points,
-                    tiebreak: event.tiebreak.unwrap_or_default(),
+                    tiebreak: event.tiebreak,
                     at: event.occurred_at.unwrap_or(facts.at),
+                    is_latest: true,
                 };
                 for (period, from, until) in [(1, -1_000_000, 1_000_000), (2, -500, 500_000)] {
                     let holds = time(from) <= scored.at && scored.at < time(until);
                     let last_reset = facts.players[*player].resets.iter().filter(|reset| **reset >= time(from)).max();
                     if holds && last_reset.is_none_or(|reset| scored.at >= *reset) {
                         counted.entry((period, *player)).or_default().push(scored);
+                        if facts.rules.ties == Ties::Second && (mode == Mode::Latest || scored.tiebreak.is_some()) {
+                            let last = facts.players[*player].decided_at.entry(period).or_insert(scored.at);
+                            *last = scored.at.max(*last);
+                        }
                     }
                 }
             }
@@ -160,9 +200,9 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
                 assert_eq!(facts.players[player].entries.insert(ranking - 10, now), was);
             }
             for ((period, player), events) in &counted {
-                let wanted = by_definition(mode, order, events);
+                let wanted = by_definition(&facts.rules, events);
                 let found = facts.players[*player].entries.get(period).copied();
-                assert_eq!(found, wanted, "{mode:?} {order:?} {events:?}");
+                assert_eq!(found, wanted, "{:?} {events:?}", facts.rules);
             }
             assert_eq!(facts.players.iter().map(|player| player.entries.len()).sum::<usize>(), counted.len());
         }
@@ -404,6 +444,34 @@ fn tiebreaks_have_12_bits() {
 }
 
 #[test]
+fn second_numbers_have_64_bits() {
+    let mut facts = facts(Mode::Best, Order::Desc, 1);
+    (facts.rules.ties, facts.rules.tiebreak_order) = (Ties::Second, Some(Order::Asc));
+    let of = |tiebreak| refusals(&facts, &[(0, Event { tiebreak: Some(tiebreak), ..of(1) })]).remove(0);
+    assert_eq!([i64::MIN, -i64::MAX, i64::MAX].map(of), [Some(Refusal::TiebreakOutOfRange), None, None]);
+}
+
+/// See `centile_store.entries_of`.
+#[test]
+fn a_sum_of_second_numbers_beyond_64_bits_refuses_the_event_alone() {
+    for order in [Order::Desc, Order::Asc] {
+        let mut facts = facts(Mode::Sum, Order::Desc, 1);
+        (facts.rules.ties, facts.rules.tiebreak_order) = (Ties::Second, Some(order));
+        facts.rules.tiebreak_sum = Some(TiebreakSum::Added);
+        let of = |tiebreak| (0, Event { tiebreak: Some(tiebreak), ..of(1) });
+        let events = [of(i64::MAX - 1), of(2), of(1), of(-5)];
+        assert_eq!(refusals(&facts, &events), [None, Some(Refusal::Overflow), None, None], "{order:?}");
+        // Replaced numbers are not added.
+        facts.rules.tiebreak_sum = Some(TiebreakSum::Replaced);
+        assert_eq!(refusals(&facts, &events), [None, None, None, None], "{order:?}");
+        // A sum that stopped at its limit accepts no event, even with a score of 0.
+        let stored = Entry { rank_key: 0, tie_key: i64::MAX, only_zeros: true };
+        facts.players[0].entries.insert(1, stored);
+        assert_eq!(refusals(&facts, &[of(-1), event(0, 0)]), vec![Some(Refusal::Overflow); 2], "{order:?}");
+    }
+}
+
+#[test]
 fn an_import_may_not_come_from_the_future_of_the_clock() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     // The lane's last event is ahead of the clock.
@@ -456,8 +524,8 @@ fn an_event_without_a_gain_passes_a_limit_that_was_lowered() {
     assert_eq!(refusals(&facts, &[event(0, -1)]), [None]);
     // Nor is the best score again.
     let mut facts = limited(Mode::Best, 0, Some(0));
-    let best = ScoredEvent { points: 100, tiebreak: 0, at: time(0) };
-    facts.players[0].entries.extend(Entry::after(None, Mode::Best, Order::Desc, best).map(|entry| (2, entry)));
+    let best = ScoredEvent { points: 100, tiebreak: None, at: time(0), is_latest: true };
+    facts.players[0].entries.extend(Entry::after(None, &facts.rules, best).map(|entry| (2, entry)));
     assert_eq!(refusals(&facts, &[event(0, 100), event(0, 5), event(0, 50)]), [None, None, None]);
     assert!(refusals(&facts, &[event(0, 101)])[0].is_some());
     // Without a score before, the first score of the period is the base.

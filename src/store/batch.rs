@@ -4,6 +4,7 @@ mod arguments;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    str::FromStr,
     time::{Duration, Instant},
 };
 
@@ -177,14 +178,12 @@ impl BatchSession {
             mode: row.mode.parse().map_err(|_| unknown("mode"))?,
             order: row.score_order.parse().map_err(|_| unknown("order"))?,
             ties: row.ties.parse().map_err(|_| unknown("rule for ties"))?,
+            tiebreak_order: parsed(row.tiebreak_order.as_deref(), "order of tiebreaks")?,
+            tiebreak_sum: parsed(row.tiebreak_sum.as_deref(), "sum of tiebreaks")?,
             periods: row.periods.iter().map(|name| period::kind(name)).collect::<Result<_>>()?,
             points_min: row.points_min,
             points_max: row.points_max,
-            events_per_minute: row
-                .events_per_minute
-                .map(u32::try_from)
-                .transpose()
-                .map_err(|_| unknown("limit of events"))?,
+            events_per_minute: limit(row.events_per_minute)?,
             gain_max: row.gain_max.0,
             on_violation: row.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
         };
@@ -212,6 +211,8 @@ impl BatchSession {
         for (user, at) in paired("resets and their times", elements(row.reset_users), elements(row.reset_times))? {
             players[index(user, users.len())?].resets.push(at);
         }
+        let times = paired("periods and times", elements(row.tie_periods), elements(row.tie_times))?;
+        put_times(&mut players, paired("players and times", elements(row.tie_users), times)?)?;
         let at = row.at.ok_or_else(lanes_changed)?;
         // Events with known ids, with their stored answers.
         let mut earlier_events = HashMap::new();
@@ -435,6 +436,14 @@ fn lanes_changed() -> Error {
     Error::retry(Code::ConcurrentChange, "the board's number of lanes has just changed; retry")
 }
 
+fn limit(events: Option<i32>) -> Result<Option<u32>> {
+    events.map(u32::try_from).transpose().map_err(|_| unknown("limit of events"))
+}
+
+fn parsed<T: FromStr>(name: Option<&str>, what: &str) -> Result<Option<T>> {
+    name.map(str::parse).transpose().map_err(|_| unknown(what))
+}
+
 fn unknown(what: &str) -> Error {
     Error::Internal(format!("the board has an unknown {what}"))
 }
@@ -456,6 +465,15 @@ fn put_members(players: &mut [Player], members: impl Iterator<Item = Member>) ->
     for (((user, segment), change), is_new) in members {
         let player = index(user, players.len())?;
         players[player].segments.add(segment, change, is_new);
+    }
+    Ok(())
+}
+
+/// Adds times of the events that decide standings: place of the player, period and time.
+fn put_times(players: &mut [Player], times: impl Iterator<Item = (i32, (i64, DateTime<Utc>))>) -> Result<()> {
+    for (user, (period, at)) in times {
+        let player = index(user, players.len())?;
+        players[player].decided_at.insert(period, at);
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ impl Reader {
             let cursor = format!(
                 "DECLARE export NO SCROLL CURSOR FOR
                  SELECT row_number() OVER best, CASE b.ties WHEN 'shared' THEN rank() OVER (ORDER BY l.rank_key DESC) ELSE row_number() OVER best END,
-                        u.external_id, u.name, l.score, l.reached_at
+                        u.external_id, u.name, l.score, l.reached_at, l.tiebreak
                  FROM centile_store.leaderboard l
                  JOIN centile_store.rankings g ON g.id = l.ranking_id
                  JOIN centile_store.boards b ON b.id = g.board_id
@@ -120,15 +120,16 @@ impl ExportSnapshot {
 
     async fn read_rows(&mut self) -> Result<Vec<ExportedRow>> {
         if self.has_cursor {
-            type Row = (i64, i64, String, String, i64, DateTime<Utc>);
+            type Row = (i64, i64, String, String, i64, Option<DateTime<Utc>>, Option<i64>);
             let rows: Vec<Row> = sqlx::query_as("FETCH 2000 FROM export").fetch_all(&mut self.connection).await?;
-            let row = |(position, rank, user_id, name, score, reached_at): Row| ExportedRow {
+            let row = |(position, rank, user_id, name, score, reached_at, tiebreak): Row| ExportedRow {
                 position: position.unsigned_abs(),
                 rank: rank.unsigned_abs(),
                 user_id,
                 name,
                 score,
                 reached_at,
+                tiebreak,
             };
             return Ok(rows.into_iter().map(row).collect());
         }
@@ -142,6 +143,7 @@ impl ExportSnapshot {
                         name: row.user_name,
                         score: row.score,
                         reached_at: row.reached_at,
+                        tiebreak: row.tiebreak,
                     })
                     .fetch_all(&mut self.connection)
                     .await?

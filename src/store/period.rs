@@ -197,6 +197,7 @@ impl Reader {
             rank: row.rank,
             score: row.score,
             reached_at: row.reached_at,
+            tiebreak: row.tiebreak,
             tier: row.tier,
         });
         Ok(progress.collect())

@@ -257,6 +257,7 @@ struct StandingRow {
     avatar: Option<String>,
     score: Option<i64>,
     reached_at: Option<DateTime<Utc>>,
+    tiebreak: Option<i64>,
     place: Option<i32>,
     counted: Option<Vec<i64>>,
     from_below: Option<bool>,
@@ -281,6 +282,7 @@ pub(crate) struct BucketStanding {
     /// Score; `None` without an entry. The same holds for the fields below.
     pub(crate) score: Option<i64>,
     pub(crate) reached_at: Option<DateTime<Utc>>,
+    pub(crate) tiebreak: Option<i64>,
     /// Place of the player's bucket, from 1 for the lowest.
     pub(crate) place: Option<i32>,
     /// Rows of the bucket counted from one of its ends; see `centile_store.count_in_bucket`.
@@ -310,7 +312,8 @@ pub(crate) struct StoredNeighbour {
     pub(crate) user_name: String,
     pub(crate) avatar: Option<String>,
     pub(crate) score: i64,
-    pub(crate) reached_at: DateTime<Utc>,
+    pub(crate) reached_at: Option<DateTime<Utc>>,
+    pub(crate) tiebreak: Option<i64>,
 }
 
 /// A player looked up in one snapshot.
@@ -495,6 +498,7 @@ impl Reader {
             avatar: row.avatar,
             score: row.score,
             reached_at: row.reached_at,
+            tiebreak: row.tiebreak,
             place: row.place,
             counted: row.counted,
             from_below: row.from_below,

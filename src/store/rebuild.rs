@@ -231,7 +231,7 @@ impl Rebuilder {
     /// Returns the number of players whose sum lies beyond 64 bits: see `centile_store.entries_of`.
     pub(crate) async fn limited_sums(&mut self) -> Result<u64> {
         let players = sqlx::query_scalar!(
-            r#"SELECT count(*) AS "players!" FROM centile_store.leaderboard WHERE ranking_id = $1 AND only_zeros AND score <> 0"#,
+            r#"SELECT count(*) AS "players!" FROM centile_store.leaderboard WHERE ranking_id = $1 AND only_zeros AND (score <> 0 OR tiebreak IS NOT NULL)"#,
             self.ranking_id.0
         )
         .fetch_one(&mut self.connection)

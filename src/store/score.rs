@@ -6,7 +6,13 @@ use sqlx::PgExecutor;
 use crate::{
     Result,
     model::{
-        act::Act, id::Batch, metadata::Metadata, name::Named as _, period::Period, rank::RankChange, score::HistoryRow,
+        act::Act,
+        id::Batch,
+        metadata::Metadata,
+        name::Named as _,
+        period::{Period, PeriodState},
+        rank::RankChange,
+        score::HistoryRow,
         segment::Segment,
     },
     rules::EventStanding,
@@ -24,12 +30,12 @@ pub(crate) struct HistoryCursor {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownEntry<'a> {
     pub(crate) board_id: i32,
-    /// The closed period whose archive has the entry; `None` for a live one.
-    pub(crate) archived: Option<&'a Period>,
+    pub(crate) period: &'a Period,
     /// The caller's own id of the player.
     pub(crate) user_id: &'a str,
     pub(crate) score: i64,
-    pub(crate) reached_at: DateTime<Utc>,
+    pub(crate) reached_at: Option<DateTime<Utc>>,
+    pub(crate) tiebreak: Option<i64>,
 }
 
 /// Reads the metadata of the events that decide `entries`, in their order, with one statement.
@@ -42,13 +48,17 @@ pub(super) async fn entry_metadata<'e>(
         return Ok(found);
     }
     let board_ids: Vec<i32> = entries.iter().map(|entry| entry.board_id).collect();
-    let archived = entries.iter().map(|entry| entry.archived);
-    let kinds: Vec<Option<&str>> = archived.clone().map(|period| period.map(|period| period.kind.name())).collect();
-    let labels: Vec<Option<&str>> = archived.clone().map(|period| period.map(|period| period.label.as_str())).collect();
+    // The time of a live entry is enough to find the event.
+    let needs_period = |period: &&Period, at: Option<_>| period.state == PeriodState::Closed || at.is_none();
+    let periods =
+        entries.iter().map(|entry| Some(entry.period).filter(|period| needs_period(period, entry.reached_at)));
+    let kinds: Vec<Option<&str>> = periods.clone().map(|period| period.map(|period| period.kind.name())).collect();
+    let labels: Vec<Option<&str>> = periods.clone().map(|period| period.map(|period| period.label.as_str())).collect();
     let segments: Vec<Option<String>> =
-        archived.map(|period| period?.segment.as_ref().map(Segment::to_string)).collect();
+        periods.map(|period| period?.segment.as_ref().map(Segment::to_string)).collect();
     let users: Vec<&str> = entries.iter().map(|entry| entry.user_id).collect();
-    let times: Vec<DateTime<Utc>> = entries.iter().map(|entry| entry.reached_at).collect();
+    let times: Vec<Option<DateTime<Utc>>> = entries.iter().map(|entry| entry.reached_at).collect();
+    let tiebreaks: Vec<Option<i64>> = entries.iter().map(|entry| entry.tiebreak).collect();
     let scores: Vec<i64> = entries.iter().map(|entry| entry.score).collect();
     let query = sqlx::query_file!(
         "sql/queries/entry_metadata.sql",
@@ -56,9 +66,10 @@ pub(super) async fn entry_metadata<'e>(
         &kinds as &[Option<&str>],
         &labels as &[Option<&str>],
         &users as &[&str],
-        &times,
+        &times as &[Option<DateTime<Utc>>],
         &scores,
         &segments as &[Option<String>],
+        &tiebreaks as &[Option<i64>],
     );
     for row in query.fetch_all(executor).await? {
         let entry = usize::try_from(row.n - 1).ok().and_then(|index| found.get_mut(index));

@@ -20,6 +20,7 @@ pub mod ops;
 pub mod pages;
 pub mod presentation;
 pub mod property;
+pub mod second;
 pub mod segments;
 pub mod stop;
 pub mod tiers;

@@ -108,10 +108,9 @@ fn tag(source: &RankSource<'_>, state: &RankingState) -> String {
         Some(PeriodSource::Live(ranking)) => ranking.ranking_id.0,
         _ => 0,
     };
-    let rules = [board.order.name(), board.ties.name()].join(".");
     let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
     let (version, tiers) = (state.version(), board.tiers.digest());
-    format!("{name}{segment}.{rules}.{kind}.{ranking_id}.{version}.{}{tiers}", state.revision)
+    format!("{name}{segment}.{}.{kind}.{ranking_id}.{version}.{}{tiers}", board.order_tag(), state.revision)
 }
 
 /// Reads an open ranking in one state.

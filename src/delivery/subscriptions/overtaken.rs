@@ -89,8 +89,6 @@ fn ranks(shown: &FollowedState) -> HashMap<&str, u64> {
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
-
     use super::*;
     use crate::model::rank::Header;
 
@@ -110,7 +108,8 @@ mod tests {
                 user_name: (*id).to_owned(),
                 avatar: None,
                 score: *score,
-                reached_at: DateTime::UNIX_EPOCH,
+                reached_at: None,
+                tiebreak: None,
                 metadata: None,
                 profile: None,
             })

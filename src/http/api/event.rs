@@ -15,7 +15,7 @@ use crate::{
         board::BoardSlug,
         json::{self, Integer, Object},
         metadata::Metadata,
-        score::{Event, TIEBREAKS},
+        score::Event,
         user::check_text,
     },
 };
@@ -45,8 +45,9 @@ pub(crate) struct EventRequest {
     #[serde(default, deserialize_with = "json::optional_id")]
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
-    /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
-    #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
+    /// Breaks ties: on `tiebreak` boards a whole number from −2048 to 2047, of which the larger wins; on
+    /// `second` boards the second number, of 64 bits. Other boards do not accept it.
+    #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
     tiebreak: Option<Integer>,
     /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
     /// spaces, and 32 levels. Everyone who may read the board can read it.
@@ -63,18 +64,12 @@ impl EventRequest {
         if let Some(id) = &self.id {
             check_text("id", id, 128)?;
         }
-        let tiebreak = self.tiebreak.map(|Integer(tiebreak)| {
-            i16::try_from(tiebreak)
-                .ok()
-                .filter(|tiebreak| TIEBREAKS.contains(tiebreak))
-                .ok_or_else(|| Error::invalid("tiebreak", format!("must be from -2048 to 2047, not {tiebreak}")))
-        });
         Ok(Event {
             user_id: self.user_id.parse()?,
             points: self.points.0,
             reason: self.reason,
             id: self.id,
-            tiebreak: tiebreak.transpose()?,
+            tiebreak: self.tiebreak.map(|tiebreak| tiebreak.0),
             metadata: self.metadata.map(Metadata::try_from).transpose()?,
             occurred_at: None,
         })
@@ -105,8 +100,9 @@ pub(crate) struct BoardEventRequest {
     #[serde(default, deserialize_with = "json::optional_id")]
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
-    /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
-    #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
+    /// Breaks ties: on `tiebreak` boards a whole number from −2048 to 2047, of which the larger wins; on
+    /// `second` boards the second number, of 64 bits. Other boards do not accept it.
+    #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
     tiebreak: Option<Integer>,
     /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
     /// spaces, and 32 levels. Everyone who may read the board can read it.
@@ -295,8 +291,6 @@ mod tests {
         let long = "x".repeat(257);
         let cases = [
             (r#"{"points":1}"#.to_owned(), "user_id"),
-            (r#"{"user_id":"a","points":1,"tiebreak":2048}"#.to_owned(), "tiebreak"),
-            (r#"{"user_id":"a","points":1,"tiebreak":-2049}"#.to_owned(), "tiebreak"),
             (r#"{"user_id":"a","points":1,"id":""}"#.to_owned(), "id"),
             (format!(r#"{{"user_id":"a","points":1,"reason":"{long}"}}"#), "reason"),
             (r#"{"user_id":"a\u0000","points":1}"#.to_owned(), "user_id"),

@@ -80,8 +80,12 @@ pub(crate) struct FileRowResponse<'a> {
     /// Score.
     #[schema(example = 1_234)]
     score: i64,
-    /// When the score was reached.
-    reached_at: DateTime<Utc>,
+    /// When the score was reached. Absent on `second` boards.
+    #[schema(required = false, nullable = false)]
+    reached_at: Option<DateTime<Utc>>,
+    /// Second number. Present on `second` boards.
+    #[schema(required = false, nullable = false, example = 73)]
+    tiebreak: Option<i64>,
     /// Tier; null for a player in none. Present on boards with tiers.
     #[schema(required = false, example = "gold")]
     tier: Option<&'a str>,
@@ -94,8 +98,9 @@ pub(crate) struct FileRowResponse<'a> {
 /// Read a whole period as CSV
 ///
 /// Returns every player of one version, best first, in the format of RFC 4180. The header line
-/// names the columns `position`, `rank`, `user_id`, `name`, `score` and `reached_at`, and on boards with
-/// tiers `tier`. With `metadata=true` the last column is `metadata`, whose fields are JSON.
+/// names the columns `position`, `rank`, `user_id`, `name`, `score` and `reached_at`. On `second` boards,
+/// `tiebreak` is in place of `reached_at`. Boards with tiers have the column `tier`. With
+/// `metadata=true` the last column is `metadata`, whose fields are JSON.
 ///
 /// An instance sends four files at a time (otherwise 503), at most two to one address (otherwise
 /// 429). Requests with a key may use two more. A download may take 30 minutes. If a download fails,

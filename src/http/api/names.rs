@@ -10,7 +10,7 @@ use utoipa::{
 };
 
 use crate::model::{
-    board::{ArchivedKind, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties},
+    board::{ArchivedKind, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties},
     combination::{Aggregate, Join},
     friend::FriendsChange,
     key::Role,
@@ -34,6 +34,7 @@ schemas! {
     Mode: "How a player's score in a period follows from the player's score transactions.",
     Order: "Which scores are better.",
     Ties: "How equal scores are ranked.",
+    TiebreakSum: "How second numbers combine on a board of sums.",
     Reading: "Access for readers of a board.",
     Buckets: "Rankings that have bucket rows.",
     OnViolation: "Treatment of an event that breaks a rule of its board against cheating.",

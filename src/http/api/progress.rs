@@ -59,9 +59,13 @@ pub(crate) struct ProgressRowResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "1234")]
     score_text: Option<Option<String>>,
-    /// When the score was reached; null if the player had none.
+    /// When the score was reached; null if the player had none, and on `second` boards.
     #[schema(required = true)]
     reached_at: Option<DateTime<Utc>>,
+    /// Second number. Present on `second` boards, if the player had a score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 73)]
+    tiebreak: Option<i64>,
     /// Tier at the time of the snapshot; null for a player without one. Absent if the player had
     /// none and the board has no tiers now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +83,7 @@ impl<'a> From<&'a Progress> for ProgressRowResponse<'a> {
             score: progress.score,
             score_text: None,
             reached_at: progress.reached_at,
+            tiebreak: progress.tiebreak,
             tier: progress.tier.as_deref().map(Some),
         }
     }

@@ -127,9 +127,14 @@ pub(crate) struct RowResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "1234")]
     score_text: Option<String>,
-    /// When the score was reached.
-    #[serde(serialize_with = "timestamp::serialize")]
-    reached_at: DateTime<Utc>,
+    /// When the score was reached. Absent on `second` boards, which do not store it.
+    #[serde(serialize_with = "timestamp::serialize_some", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    reached_at: Option<DateTime<Utc>>,
+    /// Second number, which orders equal scores. Present on `second` boards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 73)]
+    tiebreak: Option<i64>,
     /// Positions gained since the last snapshot; negative if lost, and null for a player who was not
     /// in it or if there is none. Present with `moved=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,6 +169,7 @@ impl<'a> RowResponse<'a> {
             score: row.score,
             score_text: None,
             reached_at: row.reached_at,
+            tiebreak: row.tiebreak,
             moved: None,
             tier: tiering.tier(row.score, row.rank),
             metadata: row.metadata.as_ref().map(Option::as_ref),

@@ -17,6 +17,15 @@ pub(crate) fn serialize<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Res
     }
 }
 
+/// Writes a timestamp as [`serialize`] does. Fields without one are skipped.
+#[expect(clippy::ref_option, reason = "serde passes the field")]
+pub(crate) fn serialize_some<S: Serializer>(at: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match at {
+        Some(at) => serialize(at, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Formats `at`, or returns `None` for a leap second and for a year outside 0 to 9999, which chrono
 /// formats.
 fn write(at: DateTime<Utc>, text: &mut [u8; LENGTH_MAX]) -> Option<&str> {

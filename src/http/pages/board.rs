@@ -16,6 +16,7 @@ use crate::{
         board::{Mode, Order, PeriodKind, WindowLength},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
+        presentation::ScoreFormat,
         rank::{Chosen, Distribution, Header, LocalPage, PlayerStanding, Row},
         score::HistoryRow,
         segment::Segment,
@@ -449,10 +450,11 @@ fn card(page: &BoardPage<'_>, standing: &PlayerStanding) -> Markup {
         dl {
             div { dt { "Rank" } dd data-live="rank" { (count(player.rank)) } }
             div { dt { "Score" } dd data-live="score" { (score(&page.view.board.presentation.score_format, player.score)) } }
+            @if let Some(tiebreak) = player.tiebreak { div { dt { "Tiebreak" } dd data-live="tiebreak" { (score(&ScoreFormat::default(), tiebreak)) } } }
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
-        div data-live="decided" data-at=(player.reached_at.to_rfc3339_opts(SecondsFormat::AutoSi, true)) {
-            p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
+        div data-live="decided" data-by=(deciding_values(player)) {
+            @if let Some(at) = player.reached_at { p.quiet { "Reached " (instant(at, &page.view.board.time_zone)) } }
             @if let Some(Some(metadata)) = &player.metadata { p.quiet.id { "Metadata: " code { (metadata) } } }
         }
         p.actions {
@@ -460,6 +462,14 @@ fn card(page: &BoardPage<'_>, standing: &PlayerStanding) -> Markup {
             @if is_friend { a href=(page.view.link.without_friend(&player.user_id).href()) { "Remove from friends" } }
             @else if page.view.link.friends.len() < FRIENDS_MAX { a href=(page.view.link.with_friend(&player.user_id).href()) { "Add to friends" } }
         }
+    }
+}
+
+/// Returns what changes when another event decides the entry, for comparison by the script.
+fn deciding_values(player: &Row) -> String {
+    match player.reached_at {
+        Some(at) => at.to_rfc3339_opts(SecondsFormat::AutoSi, true),
+        None => format!("{} {}", player.score, player.tiebreak.unwrap_or(0)),
     }
 }
 

@@ -89,6 +89,7 @@ impl<'a> RankingView<'a> {
             format: &self.board.presentation.score_format,
             tiering: header.tiering(self.board),
             avatar_origins: self.avatar_origins,
+            has_tiebreaks: self.board.tiebreak_order.is_some(),
         }
     }
 }

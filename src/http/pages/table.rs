@@ -34,6 +34,8 @@ pub(crate) struct RowStyle<'a> {
     pub(crate) format: &'a ScoreFormat,
     pub(crate) tiering: Tiering<'a>,
     pub(crate) avatar_origins: &'a [Origin],
+    /// Whether rows have second numbers.
+    pub(crate) has_tiebreaks: bool,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,7 @@ pub(crate) fn table(table: &Table<'_>) -> Markup {
                     }
                     th.name scope="col" { "Player" }
                     th.score scope="col" { "Score" }
+                    @if style.has_tiebreaks { th.tiebreak scope="col" { "Tiebreak" } }
                 }
             }
             tbody {
@@ -101,8 +104,14 @@ fn line(row: &Row, local_rank: Option<u64>, link: &Link, before: Option<&Before>
                 (tier(row, style.tiering))
             }
             td.score { (score(style.format, row.score)) }
+            (tiebreak(row))
         }
     }
+}
+
+/// Renders the cell of a second number, if the row has one.
+pub(crate) fn tiebreak(row: &Row) -> Markup {
+    html! { @if let Some(tiebreak) = row.tiebreak { td.tiebreak { (score(&ScoreFormat::default(), tiebreak)) } } }
 }
 
 /// Renders the tier of a player in one.

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 pub struct RankKey {
     /// Score, negated where smaller scores are better.
     pub rank_key: i64,
-    /// Tiebreak and time packed in one number, larger is better.
+    /// Tiebreak and time packed in one number, or the second number with ties `second`; larger is better.
     pub tie_key: i64,
     /// Internal id of the user.
     pub user_id: u32,

@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct PendingEvent {
     user_id: i64,
     points: i64,
-    tiebreak: Option<i16>,
+    tiebreak: Option<i64>,
     reason: Option<String>,
     /// `None` for the time of the batch.
     occurred_at: Option<DateTime<Utc>>,

@@ -199,7 +199,7 @@ struct LedgerRow {
     user: String,
     kind: String,
     points: Option<i64>,
-    tiebreak: Option<i16>,
+    tiebreak: Option<i64>,
     voids_id: Option<i64>,
     occurred_at: DateTime<Utc>,
     metadata: Option<String>,
@@ -208,7 +208,7 @@ struct LedgerRow {
 /// Reads the ledger of a board.
 async fn ledger(db: &TestDb, board: &str) -> Vec<LedgerRow> {
     query_as(
-        r#"SELECT t.id, u.external_id AS "user", t.kind, t.points, t.tiebreak, t.voids_id, t.occurred_at, t.metadata::text
+        r#"SELECT t.id, u.external_id AS "user", t.kind, t.points, coalesce(t.second_number, t.tiebreak) AS tiebreak, t.voids_id, t.occurred_at, t.metadata::text
            FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id
            JOIN centile_store.boards b ON b.id = t.board_id WHERE b.slug = $1 ORDER BY t.id"#,
     )
@@ -219,19 +219,22 @@ async fn ledger(db: &TestDb, board: &str) -> Vec<LedgerRow> {
 }
 
 /// Returns the event that decides an entry, of all that count.
-fn decisive<'a>(events: &[&'a LedgerRow], mode: &str, ascending: bool) -> &'a LedgerRow {
+fn decisive<'a>(events: &[&'a LedgerRow], mode: &str, ascending: bool, ties: &str) -> &'a LedgerRow {
     let points = |row: &LedgerRow| row.points.unwrap();
     let events = events.iter().copied();
+    let score = |row: &LedgerRow| if ascending { -points(row) } else { points(row) };
     let decisive = match mode {
+        "sum" if ties == "second" => events.max_by_key(|row| (row.occurred_at, row.id)),
+        "best" if ties == "second" => {
+            events.max_by_key(|row| (score(row), row.tiebreak.unwrap_or(0), row.occurred_at, row.id))
+        }
         "sum" => {
             let latest = events.clone().filter(|row| points(row) != 0).max_by_key(|row| (row.occurred_at, row.id));
             let first = events.clone().map(|row| row.occurred_at).min();
             latest.or(events.filter(|row| Some(row.occurred_at) == first).max_by_key(|row| row.id))
         }
-        "best" => events.max_by_key(|row| {
-            let score = if ascending { -points(row) } else { points(row) };
-            (score, row.tiebreak.unwrap_or(0), -row.occurred_at.timestamp_micros(), -row.id)
-        }),
+        "best" => events
+            .max_by_key(|row| (score(row), row.tiebreak.unwrap_or(0), -row.occurred_at.timestamp_micros(), -row.id)),
         _ => events.max_by_key(|row| (row.occurred_at, row.id)),
     };
     decisive.unwrap()
@@ -239,7 +242,8 @@ fn decisive<'a>(events: &[&'a LedgerRow], mode: &str, ascending: bool) -> &'a Le
 
 /// Returns the metadata that a list of a period should show, by player: a definition in plain words of
 /// the event that decides an entry.
-fn wanted(ledger: &[LedgerRow], mode: &str, ascending: bool, period: [DateTime<Utc>; 2]) -> BTreeMap<String, Value> {
+fn wanted(ledger: &[LedgerRow], rules: [&str; 3], period: [DateTime<Utc>; 2]) -> BTreeMap<String, Value> {
+    let [mode, order, ties] = rules;
     let within = |row: &&LedgerRow| period[0] <= row.occurred_at && row.occurred_at < period[1];
     let mut counted: BTreeMap<&str, Vec<&LedgerRow>> = BTreeMap::new();
     for row in ledger.iter().filter(within).filter(|row| row.kind == "score") {
@@ -251,7 +255,10 @@ fn wanted(ledger: &[LedgerRow], mode: &str, ascending: bool, period: [DateTime<U
     }
     let metadata =
         |row: &LedgerRow| row.metadata.as_deref().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
-    counted.into_iter().map(|(user, events)| (user.to_owned(), metadata(decisive(&events, mode, ascending)))).collect()
+    counted
+        .into_iter()
+        .map(|(user, events)| (user.to_owned(), metadata(decisive(&events, mode, order == "asc", ties))))
+        .collect()
 }
 
 /// Returns the metadata that a whole period shows, by player.
@@ -266,11 +273,14 @@ async fn read(site: &Site, board: &str, period: &str) -> BTreeMap<String, Value>
 }
 
 /// Boards of the random test: name, mode, order and ties.
-const BOARDS: [[&str; 4]; 4] = [
+const BOARDS: [[&str; 4]; 7] = [
     ["sum", "sum", "desc", "shared"],
     ["best", "best", "asc", "tiebreak"],
     ["latest", "latest", "desc", "first"],
     ["first", "best", "desc", "first"],
+    ["sum-second", "sum", "desc", "second"],
+    ["best-second", "best", "asc", "second"],
+    ["latest-second", "latest", "desc", "second"],
 ];
 
 /// Past days of their imported events.
@@ -294,7 +304,7 @@ async fn play(db: &TestDb, site: &Site, random: &mut StdRng, [slug, _, _, ties]:
     let mut event = |random: &mut StdRng| {
         *number += 1;
         let mut event = json!({"user_id": PLAYERS.choose(random), "points": random.random_range(-1..2)});
-        if ties == "tiebreak" && random.random() {
+        if ["tiebreak", "second"].contains(&ties) && random.random() {
             event["tiebreak"] = json!(random.random_range(-1..2));
         }
         if random.random_ratio(3, 4) {
@@ -339,13 +349,13 @@ async fn every_row_shows_the_metadata_of_the_deciding_event() {
         site.board(rules, &[]).await;
     }
     let compare = async |state: &str| {
-        for [slug, mode, order, _] in BOARDS {
+        for [slug, mode, order, ties] in BOARDS {
             let rows = ledger(&db, slug).await;
             let day = |day: &str| format!("{day}T00:00:00Z").parse::<DateTime<Utc>>().unwrap();
             let days = DAYS.map(|label| (format!("day:{label}"), [day(label), day(label) + TimeDelta::days(1)]));
             let all = ("all_time".to_owned(), [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC]);
             for (period, bounds) in days.into_iter().chain([all]) {
-                let wanted = wanted(&rows, mode, order == "asc", bounds);
+                let wanted = wanted(&rows, [mode, order, ties], bounds);
                 for (site, source) in [(&site, "index"), (&by_sql, "SQL")] {
                     assert_eq!(read(site, slug, &period).await, wanted, "{state}: {slug} {period} by {source}");
                 }

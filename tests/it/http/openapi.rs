@@ -337,12 +337,12 @@ async fn files_and_webhooks_have_the_documented_members() {
     let file = site.get("/v1/boards/main/scores.ndjson?period=week:2024-01-15&metadata=true").await;
     assert_eq!(file.text.lines().count(), 3);
     for line in file.text.lines() {
-        check("FileRowResponse", &serde_json::from_str(line).unwrap(), &[]);
+        check("FileRowResponse", &serde_json::from_str(line).unwrap(), &["tiebreak"]);
     }
     let payload: String =
         sqlx::query_scalar("SELECT payload::text FROM centile.outbox").fetch_one(&db.pool().await).await.unwrap();
     let message: Value = serde_json::from_str(&payload).unwrap();
     check("PeriodClosedMessage", &message, &[]);
     check("PeriodResponse", &message["period"], &[]);
-    check("FileRowResponse", &message["top"][0], &["metadata"]);
+    check("FileRowResponse", &message["top"][0], &["metadata", "tiebreak"]);
 }

@@ -31,13 +31,16 @@ use crate::{
 const LAG: Duration = Duration::from_millis(300);
 
 /// Name, mode, ties and order of boards that cover everything an archive depends on.
-const BOARDS: [(&str, &str, &str, &str); 6] = [
+const BOARDS: [(&str, &str, &str, &str); 9] = [
     ("shared", "sum", "shared", "desc"),
     ("shared-asc", "best", "shared", "asc"),
     ("first", "sum", "first", "asc"),
     ("first-latest", "latest", "first", "desc"),
     ("tiebreak", "best", "tiebreak", "desc"),
     ("tiebreak-asc", "latest", "tiebreak", "asc"),
+    ("second-sum", "sum", "second", "desc"),
+    ("second-best", "best", "second", "asc"),
+    ("second-latest", "latest", "second", "desc"),
 ];
 const PERIODS: [&str; 2] = ["month:2024-01", "season:winter"];
 

@@ -111,6 +111,7 @@ async fn bad_scores_are_refused_at_once() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main'), centile.create_board('ladder', '{\"mode\": \"best\", \"ties\": \"tiebreak\"}')")
         .await;
+    db.execute("SELECT centile.create_board('sprints', '{\"ties\": \"second\"}')").await;
     db.execute("SELECT centile.create_board('overall', '{\"mode\": \"combined\", \"combination\": {\"sources\": [{\"board\": \"main\", \"period\": \"week\"}]}}')").await;
     let mut caller = PgConnection::connect(db.url()).await.unwrap();
     let long = |count: usize| "x".repeat(count);
@@ -131,6 +132,7 @@ async fn bad_scores_are_refused_at_once() {
         ("'main', 'ann', 1, reason => E'a\\nb'".to_owned(), "CB422", "reason"),
         ("'main', 'ann', 1, tiebreak => 1".to_owned(), "CB422", "tiebreak"),
         ("'ladder', 'ann', 1, tiebreak => 2048".to_owned(), "CB422", "tiebreak"),
+        ("'sprints', 'ann', 1, tiebreak => -9223372036854775808".to_owned(), "CB422", "tiebreak"),
         ("'main', 'ann', 1, metadata => '[1]'".to_owned(), "CB422", "metadata"),
         (r#"'main', 'ann', 1, metadata => '{"a": "\u0000"}'"#.to_owned(), "CB422", "metadata"),
         (r#"'main', 'ann', 1, metadata => '{"a": "\ud800"}'"#.to_owned(), "CB422", "metadata"),
@@ -155,20 +157,23 @@ async fn many_scores_are_submitted_together_or_not_at_all() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
     site.board(json!({"slug": "laps", "mode": "latest"}), &[]).await;
+    site.board(json!({"slug": "sprints", "ties": "second"}), &[]).await;
     let mut caller = PgConnection::connect(db.url()).await.unwrap();
     let events = json!([
         {"board": "main", "user_id": 7, "points": 5, "metadata": {"b": 1}},
         {"board": "laps", "user_id": "ann", "points": -3, "id": "m", "tiebreak": null},
         {"board": "main", "user_id": "ann", "points": 2, "reason": "won"},
+        {"board": "sprints", "user_id": "ann", "points": 2, "tiebreak": 9_000_000_000_000_000_000_i64},
     ]);
     let submit_many = "SELECT centile.submit_many($1)";
     let tickets: Vec<String> = query_scalar(submit_many).bind(&events).fetch_one(&mut caller).await.unwrap();
-    assert_eq!(tickets.len(), 3);
+    assert_eq!(tickets.len(), 4);
     for ticket in &tickets {
         assert_eq!(wait_for(&mut caller, ticket).await.unwrap().0, "accepted", "{ticket}");
     }
     assert_eq!((score(&site, "7").await, score(&site, "ann").await), (json!(5), json!(2)));
     assert_eq!(site.get("/v1/boards/laps/scores/ann").await.is(200)["score"], -3);
+    assert_eq!(site.get("/v1/boards/sprints/scores/ann").await.is(200)["tiebreak"], 9_000_000_000_000_000_000_i64);
 
     let good = json!({"board": "main", "user_id": "bob", "points": 1});
     let cases = [

@@ -302,8 +302,8 @@ async fn buckets_show_their_score_ranges() {
                 .unwrap();
         assert_eq!((buckets, players, share), (100, 7, true), "{order}");
         let same: bool = query_scalar(
-            "SELECT string_agg((r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at)::text, ' ' ORDER BY r.position)
-                  = (SELECT string_agg((s.position, s.rank, s.user_id, s.user_name, s.score, s.reached_at)::text, ' ' ORDER BY s.position)
+            "SELECT string_agg((r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at, r.tiebreak)::text, ' ' ORDER BY r.position)
+                  = (SELECT string_agg((s.position, s.rank, s.user_id, s.user_name, s.score, s.reached_at, s.tiebreak)::text, ' ' ORDER BY s.position)
                      FROM centile.standings s WHERE s.board = $1)
              FROM centile.ranking($1) r",
         )

@@ -99,19 +99,20 @@ impl Servers {
         tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &flags)).await.expect("an instance")
     }
 
-    /// Creates two boards, loads them until at least `answers` answers are recorded, and compares
+    /// Creates three boards, loads them until at least `answers` answers are recorded, and compares
     /// these.
     async fn compare(&mut self, summary: &mut Summary, admin: &str, answers: usize) {
         let number = next_number();
-        let boards = [format!("shared-{number}"), format!("first-{number}")];
+        let boards = [format!("shared-{number}"), format!("first-{number}"), format!("second-{number}")];
         self.execute(&format!(
             "SELECT centile.create_board('{}', '{{\"periods\": [\"all_time\", \"week\", \"month\"], \"lanes\": 4}}');
-             SELECT centile.create_board('{}', '{{\"mode\": \"best\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\", \"month\"], \"lanes\": 2}}')",
-            boards[0], boards[1],
+             SELECT centile.create_board('{}', '{{\"mode\": \"best\", \"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\", \"month\"], \"lanes\": 2}}');
+             SELECT centile.create_board('{}', '{{\"ties\": \"second\", \"tiebreak_order\": \"asc\", \"periods\": [\"all_time\", \"week\", \"month\"], \"lanes\": 2}}')",
+            boards[0], boards[1], boards[2],
         ))
         .await;
         let urls = self.instances.iter().map(|instance| instance.url.clone()).collect();
-        let mut load = Load::new(urls, &[&boards[0], &boards[1]], admin.to_owned());
+        let mut load = Load::new(urls, &[&boards[0], &boards[1], &boards[2]], admin.to_owned());
         load.periods = vec!["all_time", "week", "month"];
         load.cursors = false;
         load.may_fail = true;

@@ -51,7 +51,8 @@ pub fn stop_after(time: Duration) -> CancellationToken {
 pub struct Load {
     /// `http://HOST:PORT` of each instance.
     pub instances: Vec<String>,
-    /// Slugs of the boards. The points of their events are -2 to 5.
+    /// Slugs of the boards. The points of their events are -2 to 5. Boards whose slugs begin with `second`
+    /// get second numbers.
     pub boards: Vec<String>,
     /// The kinds of period to read.
     pub periods: Vec<&'static str>,
@@ -185,6 +186,9 @@ impl Load {
     /// Returns a random event; a third have ids, some of which were sent before.
     fn event(&self, rng: &mut StdRng, board: usize) -> Value {
         let mut event = json!({"user_id": self.user(rng), "points": rng.random_range(-2..=5)});
+        if self.boards[board].starts_with("second") && rng.random() {
+            event["tiebreak"] = rng.random_range(-2..=2).into();
+        }
         if rng.random_ratio(1, 3) {
             let mut sent = self.sent.lock().expect("no panic");
             let of_board: Vec<&Value> =

@@ -4,9 +4,11 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, HashMap, HashSet},
+    ops::RangeInclusive,
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// How a player's score follows from the events that count.
@@ -23,6 +25,11 @@ pub enum Ties {
     Shared,
     First,
     Tiebreak,
+    /// By a second number: whether smaller ones are better, and whether those of a sum are replaced.
+    Second {
+        ascending: bool,
+        replaced: bool,
+    },
 }
 
 /// The rules of a board.
@@ -40,6 +47,64 @@ impl Rules {
     pub fn better(self, score: i64) -> i128 {
         if self.ascending { -i128::from(score) } else { i128::from(score) }
     }
+
+    /// Returns a tiebreak as a number of which larger is better.
+    pub fn better_tiebreak(self, tiebreak: i64) -> i64 {
+        if matches!(self.ties, Ties::Second { ascending: true, .. }) { -tiebreak } else { tiebreak }
+    }
+
+    /// Returns the tiebreaks that events may have; `None` if they have none.
+    pub fn tiebreaks(self) -> Option<RangeInclusive<i64>> {
+        match self.ties {
+            Ties::Shared | Ties::First => None,
+            Ties::Tiebreak => Some(-2048..=2047),
+            Ties::Second { .. } => Some(-i64::MAX..=i64::MAX),
+        }
+    }
+
+    /// Returns whether an event may have a tiebreak.
+    pub fn accepts(self, tiebreak: i64) -> bool {
+        self.tiebreaks().is_some_and(|range| range.contains(&tiebreak))
+    }
+
+    /// Returns whether second numbers are added.
+    fn adds_tiebreaks(self) -> bool {
+        self.mode == Mode::Sum && matches!(self.ties, Ties::Second { replaced: false, .. })
+    }
+
+    /// Adds mode, order and ties to the rules of a new board.
+    pub fn add_to(self, board: &mut Value) {
+        let order = |ascending| if ascending { "asc" } else { "desc" };
+        board["mode"] = match self.mode {
+            Mode::Sum => "sum",
+            Mode::Best => "best",
+            Mode::Latest => "latest",
+        }
+        .into();
+        board["order"] = order(self.ascending).into();
+        board["ties"] = match self.ties {
+            Ties::Shared => "shared",
+            Ties::First => "first",
+            Ties::Tiebreak => "tiebreak",
+            Ties::Second { .. } => "second",
+        }
+        .into();
+        if let Ties::Second { ascending, replaced } = self.ties {
+            board["tiebreak_order"] = order(ascending).into();
+            if self.mode == Mode::Sum {
+                board["tiebreak_sum"] = if replaced { "replaced" } else { "added" }.into();
+            }
+        }
+    }
+
+    /// Returns the tie key of an entry: the second number, negated if smaller ones are better, or the
+    /// tiebreak above 51 bits of (2^51 - 1 - microseconds since 2000), as the design defines it.
+    pub fn tie_key(self, entry: &Entry) -> i64 {
+        let Some(reached_at) = entry.reached_at else { return self.better_tiebreak(entry.tiebreak) };
+        let epoch = DateTime::from_timestamp_secs(946_684_800).expect("the year 2000");
+        let microseconds = (reached_at - epoch).num_microseconds().expect("within centuries");
+        entry.tiebreak * (1 << 51) + ((1 << 51) - 1 - microseconds)
+    }
 }
 
 /// A score as a caller sends it; `at` is set only if the caller gives a time.
@@ -47,7 +112,7 @@ impl Rules {
 pub struct Event {
     pub user: String,
     pub points: i64,
-    pub tiebreak: Option<i16>,
+    pub tiebreak: Option<i64>,
     pub reason: Option<String>,
     pub id: Option<String>,
     pub at: Option<DateTime<Utc>>,
@@ -82,7 +147,7 @@ impl Slice {
 pub enum Act {
     Score {
         points: i64,
-        tiebreak: Option<i16>,
+        tiebreak: Option<i64>,
     },
     /// Cancels the row of this id.
     Void(i64),
@@ -118,18 +183,16 @@ pub struct Row {
 pub struct Entry {
     pub user: i64,
     pub score: i64,
-    pub tiebreak: i16,
-    pub reached_at: DateTime<Utc>,
+    pub tiebreak: i64,
+    /// None with second numbers, which replace the time.
+    pub reached_at: Option<DateTime<Utc>>,
     pub only_zeros: bool,
 }
 
 impl Entry {
-    /// Packs the tiebreak above 51 bits of (2^51 - 1 - microseconds since 2000), as the design
-    /// defines it.
-    pub fn tie_key(&self) -> i64 {
-        let epoch = DateTime::from_timestamp_secs(946_684_800).expect("the year 2000");
-        let microseconds = (self.reached_at - epoch).num_microseconds().expect("within centuries");
-        i64::from(self.tiebreak) * (1 << 51) + ((1 << 51) - 1 - microseconds)
+    /// Returns the second number, if rows show one.
+    pub fn second(&self) -> Option<i64> {
+        self.reached_at.is_none().then_some(self.tiebreak)
     }
 }
 
@@ -190,9 +253,9 @@ impl Oracle {
             Verdict::Refused("banned")
         } else if event.points < self.rules.points_min || event.points > self.rules.points_max {
             Verdict::Refused("points_out_of_bounds")
-        } else if event.tiebreak.is_some() && self.rules.ties != Ties::Tiebreak {
+        } else if event.tiebreak.is_some() && self.rules.tiebreaks().is_none() {
             Verdict::Refused("tiebreak_not_used")
-        } else if event.tiebreak.is_some_and(|tiebreak| !(-2048..=2047).contains(&tiebreak)) {
+        } else if event.tiebreak.is_some_and(|tiebreak| !self.rules.accepts(tiebreak)) {
             Verdict::Refused("tiebreak_out_of_range")
         } else if event.at.is_some_and(|at| at > Utc::now() + TimeDelta::minutes(1)) {
             Verdict::Refused("time_in_future")
@@ -200,7 +263,7 @@ impl Oracle {
             Verdict::Refused("time_out_of_range")
         } else if let Some(earlier) = earlier {
             repeats(earlier)
-        } else if self.overflows(user, event.points, at, periods) {
+        } else if self.overflows(user, event, at, periods) {
             Verdict::Refused("overflow")
         } else {
             Verdict::Accepted
@@ -243,38 +306,49 @@ impl Oracle {
 
     /// Returns a player's scores that count in a period if the player is not banned: neither voided
     /// nor before a reset.
-    fn counted(&self, user: i64, period: Slice) -> Vec<(Row, i64, i16)> {
+    fn counted(&self, user: i64, period: Slice) -> Vec<(Row, i64, Option<i64>)> {
         let of_player = || self.rows.iter().filter(|row| row.user == user && period.holds(row.at));
         let reset = of_player().filter(|row| row.act == Act::Reset).map(|row| row.at).max();
         of_player()
             .filter(|row| reset.is_none_or(|reset| row.at >= reset) && !self.is_voided(row.id))
             .filter_map(|row| match row.act {
-                Act::Score { points, tiebreak } => Some((*row, points, tiebreak.unwrap_or(0))),
+                Act::Score { points, tiebreak } => Some((*row, points, tiebreak)),
                 _ => None,
             })
             .collect()
     }
 
     /// Returns whether one more event would overflow a sum in some period that contains it.
-    fn overflows(&self, user: i64, points: i64, at: DateTime<Utc>, periods: &[Slice]) -> bool {
+    fn overflows(&self, user: i64, event: &Event, at: DateTime<Utc>, periods: &[Slice]) -> bool {
+        let one = [(event.points, event.tiebreak)];
         self.rules.mode == Mode::Sum
             && periods.iter().filter(|period| period.holds(at)).any(|period| {
                 let reset = self
                     .rows
                     .iter()
                     .any(|row| row.user == user && row.act == Act::Reset && period.holds(row.at) && at < row.at);
-                let total: i128 = self.counted(user, *period).iter().map(|(_, points, _)| i128::from(*points)).sum();
-                !reset && (total + i128::from(points)).abs() > i128::from(i64::MAX)
+                let counted = self.counted(user, *period).into_iter().map(|(_, points, tiebreak)| (points, tiebreak));
+                !reset && self.is_too_large(counted.chain(one))
             })
     }
 
     /// Returns whether a sum of a player would overflow without one of the rows, also if a ban hides it.
     pub fn out_of_range(&self, user: i64, without: i64, periods: &[Slice]) -> bool {
-        let total = |period: &Slice| {
-            let rest = self.counted(user, *period).into_iter().filter(|(row, ..)| row.id != without);
-            rest.map(|(_, points, _)| i128::from(points)).sum::<i128>()
+        let rest = |period: &Slice| {
+            let rest = self.counted(user, *period).into_iter().filter(move |(row, ..)| row.id != without);
+            rest.map(|(_, points, tiebreak)| (points, tiebreak))
         };
-        self.rules.mode == Mode::Sum && periods.iter().any(|period| total(period).abs() > i128::from(i64::MAX))
+        self.rules.mode == Mode::Sum && periods.iter().any(|period| self.is_too_large(rest(period)))
+    }
+
+    /// Returns whether the sum of points, or that of second numbers, does not fit into 64 bits.
+    fn is_too_large(&self, events: impl Iterator<Item = (i64, Option<i64>)>) -> bool {
+        let (mut points, mut tiebreaks) = (0_i128, 0_i128);
+        for (more, tiebreak) in events {
+            points += i128::from(more);
+            tiebreaks += i128::from(tiebreak.filter(|_| self.rules.adds_tiebreaks()).unwrap_or(0));
+        }
+        points.abs().max(tiebreaks.abs()) > i128::from(i64::MAX)
     }
 
     /// Returns a player's entry in a period.
@@ -283,6 +357,10 @@ impl Oracle {
             return None;
         }
         let events = self.counted(user, period);
+        if let Ties::Second { replaced, .. } = self.rules.ties {
+            let (score, tiebreak) = self.second_entry(&events, replaced)?;
+            return Some(Entry { user, score, tiebreak, reached_at: None, only_zeros: false });
+        }
         let only_zeros = events.iter().all(|(_, points, _)| *points == 0);
         let (score, tiebreak, reached_at) = match self.rules.mode {
             Mode::Sum => {
@@ -292,18 +370,41 @@ impl Oracle {
                 (i64::try_from(total).expect("a sum that was accepted"), 0, scored.or(times().min())?)
             }
             Mode::Best => {
-                let best = |(row, points, tiebreak): &(Row, i64, i16)| {
-                    (self.rules.better(*points), *tiebreak, Reverse(row.at))
+                let best = |(row, points, tiebreak): &(Row, i64, Option<i64>)| {
+                    (self.rules.better(*points), tiebreak.unwrap_or(0), Reverse(row.at))
                 };
                 let (row, points, tiebreak) = *events.iter().max_by_key(|event| best(event))?;
-                (points, tiebreak, row.at)
+                (points, tiebreak.unwrap_or(0), row.at)
             }
             Mode::Latest => {
                 let (row, points, tiebreak) = *events.iter().max_by_key(|(row, ..)| (row.at, row.id))?;
-                (points, tiebreak, row.at)
+                (points, tiebreak.unwrap_or(0), row.at)
             }
         };
-        Some(Entry { user, score, tiebreak, reached_at, only_zeros })
+        Some(Entry { user, score, tiebreak, reached_at: Some(reached_at), only_zeros })
+    }
+
+    /// Returns the score and the second number of a player with these events.
+    fn second_entry(&self, events: &[(Row, i64, Option<i64>)], replaced: bool) -> Option<(i64, i64)> {
+        let number = |tiebreak: Option<i64>| tiebreak.unwrap_or(0);
+        let by_time = |(row, ..): &&(Row, i64, Option<i64>)| (row.at, row.id);
+        let (_, last_points, last_tiebreak) = *events.iter().max_by_key(by_time)?;
+        Some(match self.rules.mode {
+            Mode::Sum => {
+                let points: i128 = events.iter().map(|(_, points, _)| i128::from(*points)).sum();
+                let tiebreaks: i128 = events.iter().map(|(.., tiebreak)| i128::from(number(*tiebreak))).sum();
+                let named = events.iter().filter(|(.., tiebreak)| tiebreak.is_some()).max_by_key(by_time);
+                let tiebreak =
+                    if replaced { i128::from(named.map_or(0, |(.., tiebreak)| number(*tiebreak))) } else { tiebreaks };
+                let accepted = |sum: i128| i64::try_from(sum).expect("a sum that was accepted");
+                (accepted(points), accepted(tiebreak))
+            }
+            Mode::Best => {
+                let pairs = events.iter().map(|(_, points, tiebreak)| (*points, number(*tiebreak)));
+                pairs.max_by_key(|pair| (self.rules.better(pair.0), self.rules.better_tiebreak(pair.1)))?
+            }
+            Mode::Latest => (last_points, number(last_tiebreak)),
+        })
     }
 
     /// Returns all players of a period, best first.
@@ -313,7 +414,7 @@ impl Oracle {
         entries.sort_by_key(|entry| self.key(entry));
         let equal = |a: &Entry, b: &Entry| match self.rules.ties {
             Ties::Shared => a.score == b.score,
-            Ties::First | Ties::Tiebreak => a.user == b.user,
+            Ties::First | Ties::Tiebreak | Ties::Second { .. } => a.user == b.user,
         };
         let mut places: Vec<Place> = Vec::new();
         for (position, entry) in (1..).zip(&entries) {
@@ -326,7 +427,8 @@ impl Oracle {
 
     /// Returns the sort key of players, best first.
     pub fn key(&self, entry: &Entry) -> impl Ord + use<> {
-        (Reverse(self.rules.better(entry.score)), Reverse(entry.tiebreak), entry.reached_at, entry.user)
+        let tiebreak = self.rules.better_tiebreak(entry.tiebreak);
+        (Reverse(self.rules.better(entry.score)), Reverse(tiebreak), entry.reached_at, entry.user)
     }
 
     /// Returns the rank of a new player with a score: behind equals, unless they share a rank.
@@ -343,7 +445,7 @@ impl Oracle {
         let others = places.iter().map(|place| place.entry).filter(|other| other.user != entry.user);
         let ahead = others.filter(|other| match self.rules.ties {
             Ties::Shared => self.rules.better(other.score) > self.rules.better(entry.score),
-            Ties::First | Ties::Tiebreak => self.key(other) < self.key(entry),
+            Ties::First | Ties::Tiebreak | Ties::Second { .. } => self.key(other) < self.key(entry),
         });
         1 + number(ahead.count())
     }

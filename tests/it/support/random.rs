@@ -1,12 +1,16 @@
 //! Random boards and random operations on them, from a seed.
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use rand::{
+    RngExt as _, SeedableRng as _,
+    rngs::StdRng,
+    seq::{IndexedRandom as _, IteratorRandom as _},
+};
 
 use super::oracle::{Event, Mode, Rules, Ties};
 
 /// Number of kinds of board in one order: every mode with every rule for ties that it allows.
-pub const RULES: u64 = 8;
+pub const RULES: u64 = 12;
 /// The same in both orders.
 pub const KINDS: u64 = 2 * RULES;
 /// Zones with various offsets.
@@ -58,7 +62,11 @@ impl Source {
             4 => (Mode::Best, Ties::Tiebreak),
             5 => (Mode::Latest, Ties::Shared),
             6 => (Mode::Latest, Ties::First),
-            _ => (Mode::Latest, Ties::Tiebreak),
+            7 => (Mode::Latest, Ties::Tiebreak),
+            8 => (Mode::Sum, Ties::Second { ascending: rng.random(), replaced: false }),
+            9 => (Mode::Sum, Ties::Second { ascending: rng.random(), replaced: true }),
+            10 => (Mode::Best, Ties::Second { ascending: rng.random(), replaced: false }),
+            _ => (Mode::Latest, Ties::Second { ascending: rng.random(), replaced: false }),
         };
         let (points_min, points_max) = *[(-4, 6), (0, 1), (-60, 60), (-i64::MAX, i64::MAX)].choose(&mut rng).unwrap();
         let ascending = (kind + kind / RULES) % 2 == 1;
@@ -140,6 +148,10 @@ impl Source {
         };
         if self.rules.ties == Ties::Tiebreak && !self.one_in(4) {
             event.tiebreak = Some(*[-2048, -1, 0, 0, 1, 1, 2047].choose(&mut self.rng).unwrap());
+        } else if matches!(self.rules.ties, Ties::Second { .. }) && !self.one_in(4) {
+            // Large numbers come close to overflowing a sum.
+            let numbers = if self.one_in(12) { [-i64::MAX, i64::MAX] } else { [-1, 1] };
+            event.tiebreak = numbers.into_iter().chain([0, 1, 2]).choose(&mut self.rng);
         }
         if self.one_in(3) {
             self.next_id += 1;
@@ -177,7 +189,7 @@ impl Source {
         match self.rng.random_range(0..5) {
             0 => "nobody".clone_into(&mut event.user),
             1 => event.points = if self.one_in(2) { i64::MIN } else { self.rules.points_max.saturating_add(1) },
-            2 => event.tiebreak = Some(*[-2049, 2048, 5].choose(&mut self.rng).unwrap()),
+            2 => event.tiebreak = Some(*[-2049, 2048, 5, i64::MIN].choose(&mut self.rng).unwrap()),
             3 if event.at.is_some() => event.at = Some(now() + TimeDelta::days(1)),
             4 if event.at.is_some() => event.at = Some(DateTime::UNIX_EPOCH),
             _ => {}

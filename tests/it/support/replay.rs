@@ -42,14 +42,15 @@ pub struct Ledger {
 }
 
 type StoredPeriod = (String, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
-type StoredRow = (i64, i64, String, Option<i64>, Option<i16>, Option<i64>, Option<String>, DateTime<Utc>, i16, i64);
+type StoredRow = (i64, i64, String, Option<i64>, Option<i64>, Option<i64>, Option<String>, DateTime<Utc>, i16, i64);
 
 impl Ledger {
     /// Reads a board's ledger.
     pub async fn read(pool: &PgPool, slug: &str) -> Self {
-        let (id, mode, order, ties, lanes, points_min, points_max): (i32, String, String, String, i16, i64, i64) =
+        type Stored = (i32, String, String, String, i16, i64, i64, Option<String>, Option<String>);
+        let (id, mode, order, ties, lanes, points_min, points_max, tiebreak_order, tiebreak_sum): Stored =
             sqlx::query_as(
-                "SELECT board_id, mode, score_order, ties, lanes, points_min, points_max
+                "SELECT board_id, mode, score_order, ties, lanes, points_min, points_max, tiebreak_order, tiebreak_sum
                  FROM centile.boards WHERE slug = $1",
             )
             .bind(slug)
@@ -63,13 +64,20 @@ impl Ledger {
                 _ => Mode::Latest,
             },
             ascending: order == "asc",
-            // The load sends no tiebreaks.
-            ties: if ties == "shared" { Ties::Shared } else { Ties::First },
+            // The load sends no tiebreaks to other boards.
+            ties: match ties.as_str() {
+                "shared" => Ties::Shared,
+                "second" => Ties::Second {
+                    ascending: tiebreak_order.as_deref() == Some("asc"),
+                    replaced: tiebreak_sum.as_deref() == Some("replaced"),
+                },
+                _ => Ties::First,
+            },
             points_min,
             points_max,
         };
         let stored: Vec<StoredRow> = sqlx::query_as(
-            "SELECT id, user_id, kind, points, tiebreak, voids_id, reason, occurred_at, lane, batch
+            "SELECT id, user_id, kind, points, coalesce(second_number, tiebreak), voids_id, reason, occurred_at, lane, batch
              FROM centile_store.score_transactions WHERE board_id = $1 ORDER BY id",
         )
         .bind(id)
@@ -173,8 +181,8 @@ fn ledger_row(stored: StoredRow) -> LedgerRow {
     LedgerRow { row: Row { id, user, act, at }, lane: usize::from(lane.unsigned_abs()), batch, reason }
 }
 
-/// The sort key of players, best first: score, time, internal id.
-pub type Key = (Reverse<i128>, DateTime<Utc>, i64);
+/// The sort key of players, best first: score, second number, time, internal id.
+pub type Key = (Reverse<i128>, Reverse<i64>, Option<DateTime<Utc>>, i64);
 
 /// A ranking at one version, which can advance to later ones.
 #[derive(Debug)]
@@ -232,7 +240,9 @@ impl<'a> View<'a> {
 
     /// Returns an entry's sort key.
     pub fn key(&self, entry: &Entry) -> Key {
-        (Reverse(self.ledger.rules.better(entry.score)), entry.reached_at, entry.user)
+        let rules = self.ledger.rules;
+        let tiebreak = entry.second().map_or(0, |second| rules.better_tiebreak(second));
+        (Reverse(rules.better(entry.score)), Reverse(tiebreak), entry.reached_at, entry.user)
     }
 
     /// Returns the number of players above a key, and above all that share its rank.

@@ -8,7 +8,7 @@ GRANT USAGE ON SCHEMA testing TO centile_service;
 -- clock. Applies the batch unless testing.defers is on.
 CREATE FUNCTION testing.record_scores(
     p_board_id integer, p_lane smallint, p_users text[], p_points bigint[], p_reasons text[] DEFAULT '{}', p_ids text[] DEFAULT '{}',
-    p_tiebreaks smallint[] DEFAULT '{}', p_times timestamptz[] DEFAULT NULL)
+    p_tiebreaks bigint[] DEFAULT '{}', p_times timestamptz[] DEFAULT NULL)
 RETURNS SETOF bigint
 LANGUAGE plpgsql
 AS $$
@@ -27,8 +27,8 @@ BEGIN
     v_users := ARRAY(SELECT u.id FROM unnest(p_users) WITH ORDINALITY AS e (name, n) JOIN centile_store.users u ON u.external_id = e.name ORDER BY e.n);
     ASSERT cardinality(v_users) = cardinality(p_users), 'all users exist';
     WITH written AS (
-        INSERT INTO centile_store.score_transactions (board_id, user_id, points, tiebreak, reason, occurred_at, lane, batch)
-        SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, coalesce(e.at, v_at), p_lane, v_lane.batch + 1
+        INSERT INTO centile_store.score_transactions (board_id, user_id, points, tiebreak, second_number, reason, occurred_at, lane, batch)
+        SELECT p_board_id, e.user_id, e.points, CASE v_board.ties WHEN 'tiebreak' THEN e.tiebreak END, CASE v_board.ties WHEN 'second' THEN e.tiebreak END, e.reason, coalesce(e.at, v_at), p_lane, v_lane.batch + 1
         FROM unnest(v_users, p_points, p_tiebreaks, p_reasons, p_times) WITH ORDINALITY AS e (user_id, points, tiebreak, reason, at, n)
         WHERE e.user_id IS NOT NULL
         ORDER BY e.n
@@ -50,7 +50,7 @@ $$;
 
 -- Writes one score at the current time.
 CREATE FUNCTION testing.submit_score(
-    p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL, p_id text DEFAULT NULL, p_tiebreak smallint DEFAULT NULL)
+    p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL, p_id text DEFAULT NULL, p_tiebreak bigint DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql
 AS $$

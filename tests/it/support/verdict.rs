@@ -251,7 +251,8 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
         Question::After { last, limit } => {
             let user = view.ledger.ids[last["user_id"].as_str().expect("a user")];
             let better = view.ledger.rules.better(number(&last["score"]));
-            let key: Key = (Reverse(better), time(&last["reached_at"]).expect("a time"), user);
+            let tiebreak = last["tiebreak"].as_i64().map_or(0, |second| view.ledger.rules.better_tiebreak(second));
+            let key: Key = (Reverse(better), Reverse(tiebreak), time(&last["reached_at"]), user);
             expect("page", page(view.order.partition_point(|other| *other <= key), *limit));
         }
         Question::Chosen(users) => {
@@ -275,7 +276,7 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
             expect("rank", body["rank"] == above + 1 && body["score"] == *score);
         }
         Question::Distribution => {
-            let place = |key: &Key| Place { position: 0, rank: 0, worse: 0, entry: view.entries[&key.2] };
+            let place = |key: &Key| Place { position: 0, rank: 0, worse: 0, entry: view.entries[&key.3] };
             let places: Vec<Place> = view.order.iter().map(place).collect();
             let percentiles: Vec<Value> = tenth_percentiles(&places)
                 .into_iter()
@@ -299,14 +300,15 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
 /// Returns whether a row shows this key's player as the ranking has it.
 fn is_row(view: &View<'_>, found: &Value, key: &Key) -> bool {
     let (own, better) = view.above(key);
-    let (entry, user) = (&view.entries[&key.2], view.ledger.names[&key.2].as_str());
+    let (entry, user) = (&view.entries[&key.3], view.ledger.names[&key.3].as_str());
     let name = found["name"].as_str().unwrap_or_default();
     found["position"] == own + 1
         && found["rank"] == better + 1
         && found["user_id"] == user
         && (name == user || name.strip_prefix(user).is_some_and(|rest| rest.starts_with(" the ")))
         && found["score"] == entry.score
-        && time(&found["reached_at"]) == Some(entry.reached_at)
+        && time(&found["reached_at"]) == entry.reached_at
+        && found["tiebreak"].as_i64() == entry.second()
 }
 
 fn key_of(view: &View<'_>, user: &str) -> Option<Key> {

@@ -67,7 +67,7 @@ for (const label of document.querySelectorAll("text[data-value]")) label.textCon
 
 /** Parses JSON without rounding scores, if the browser gives access to the source text of numbers. */
 function parsed(text) {
-    return JSON.parse(text, (name, value, context) => (name === "score" && context?.source ? BigInt(context.source) : value));
+    return JSON.parse(text, (name, value, context) => (/^(score|tiebreak)$/.test(name) && context?.source ? BigInt(context.source) : value));
 }
 
 const find = (name) => document.querySelector(`[data-live="${name}"]`);
@@ -105,6 +105,7 @@ function line(row) {
         name.appendChild(document.createElement("bdi"));
     }
     cell("td", "score");
+    if (row.tiebreak !== undefined) cell("td", "tiebreak");
     return tr;
 }
 
@@ -174,6 +175,7 @@ function lookUp(table) {
 function fill(tr, row, format) {
     write(tr.querySelector(".rank"), row.rank);
     write(tr.querySelector(".score"), row.score, format);
+    if (row.tiebreak !== undefined) write(tr.querySelector(".tiebreak"), row.tiebreak);
     tr.querySelector("bdi").textContent = row.name;
     showTier(tr.querySelector(".name"), row.tier);
     const avatar = tr.querySelector(".avatar");
@@ -325,13 +327,18 @@ function follow({ board, period, segment, limit, from, state, over }) {
         const top = find("top");
         if (top?.tFoot) fill(top.tFoot.rows[0], standing, top.dataset.format);
         write(find("score"), standing.score);
+        if (standing.tiebreak !== undefined) write(find("tiebreak"), standing.tiebreak);
         place(Number(standing.score));
         find("percentile").textContent = new Intl.NumberFormat(navigator.languages, { maximumFractionDigits: 2 }).format(standing.percentile);
         show(find("around"), [...standing.above, standing, ...standing.below], player);
         const decided = find("decided");
+        // Compares rounded numbers, because some browsers round those of messages.
+        const isShown = standing.reached_at
+            ? decided?.dataset.by === standing.reached_at
+            : decided?.dataset.by.split(" ").every((value, at) => Number(value) === Number([standing.score, standing.tiebreak][at]));
         // After a short random delay, so that not all open pages ask at once. If that fails, the next
         // score tries again.
-        if (decided && decided.dataset.at !== standing.reached_at) renewing ??= setTimeout(renewDecided, 500 + Math.random() * 1500);
+        if (decided && !isShown) renewing ??= setTimeout(renewDecided, 500 + Math.random() * 1500);
     }
 
     /** Writes the time and the metadata of the selected player's entry, which only the page has. */

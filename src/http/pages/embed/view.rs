@@ -7,7 +7,7 @@ use crate::{
     http::pages::{
         RankingView, Rows, asset, mark,
         number::{count, for_script, score},
-        table::{RowStyle, tier},
+        table::{RowStyle, tiebreak, tier},
     },
     model::{name::Named as _, rank::Row, segment::Segment},
 };
@@ -115,6 +115,7 @@ fn table(caption: &str, rows: &[Row], style: RowStyle<'_>) -> Markup {
                     th.move scope="col" { span.unseen { "Change" } }
                     th.name scope="col" { "Player" }
                     th.score scope="col" { "Score" }
+                    @if style.has_tiebreaks { th.tiebreak scope="col" { "Tiebreak" } }
                 }
             }
             tbody {
@@ -124,6 +125,7 @@ fn table(caption: &str, rows: &[Row], style: RowStyle<'_>) -> Markup {
                         td.move {}
                         th.name scope="row" { bdi { (row.user_name) } (tier(row, style.tiering)) }
                         td.score { (score(style.format, row.score)) }
+                        (tiebreak(row))
                     }
                 }
             }

@@ -97,7 +97,7 @@ async fn the_selected_players_time_and_metadata_follow_a_score() {
         .until(r#"document.querySelector('[data-live=decided] code').textContent === '{"level":"<b>second"}'"#)
         .await;
     let at = site.get(&format!("{SCORES}/ann")).await.is(200)["reached_at"].clone();
-    assert_eq!(browser.run("return document.querySelector('[data-live=decided]').dataset.at").await, at);
+    assert_eq!(browser.run("return document.querySelector('[data-live=decided]').dataset.by").await, at);
     score(10, Value::Null).await;
     browser.until("!document.querySelector('[data-live=decided] code')").await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());

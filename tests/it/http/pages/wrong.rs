@@ -105,10 +105,10 @@ async fn a_rate_limited_client_gets_an_error_page() {
 async fn a_board_that_needs_a_key_has_no_page_without_one() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    site.board(json!({"reading": "key", "title": "Hidden"}), &[("ada", 5)]).await;
-    let answer = site.get("/boards/main?player=ada").await;
+    site.board(json!({"reading": "key", "title": "Hidden"}), &[("player-ada", 5)]).await;
+    let answer = site.get("/boards/main?player=player-ada").await;
     assert_page(&answer, 401, &["read with a key"]);
-    assert!(!answer.text.contains("ada") && !answer.text.contains("Hidden"), "{}", answer.text);
+    assert!(!answer.text.contains("player-ada") && !answer.text.contains("Hidden"), "{}", answer.text);
     let home = page(&site, "/").await;
     assert!(!home.contains("Hidden") && home.contains("There are no public boards yet"), "{home}");
     let reader = format!("Bearer {}", make_key(db.url(), "reader", &["main"]));

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A row of a list: position, rank, user, name, score, time.
-type Shown = (i64, i64, String, String, i64, DateTime<Utc>);
+type Shown = (i64, i64, String, String, i64, Option<DateTime<Utc>>, Option<i64>);
 
 /// Reads of one period and their expected rows.
 struct Reading<'a> {
@@ -84,7 +84,7 @@ impl Board {
             .into_iter()
             .map(|row| {
                 let (points, tiebreak, voids) = match row.act {
-                    Act::Score { points, tiebreak } => (Some(points), tiebreak.map(i64::from), None),
+                    Act::Score { points, tiebreak } => (Some(points), tiebreak, None),
                     Act::Void(target) => (None, None, Some(target)),
                     _ => (None, None, None),
                 };
@@ -129,7 +129,7 @@ impl Reading<'_> {
     fn row(&self, place: &Place) -> Shown {
         let entry = place.entry;
         let (user, player) = self.players.iter().find(|(_, player)| player.internal_id == entry.user).unwrap();
-        (place.position, place.rank, user.clone(), player.name.clone(), entry.score, entry.reached_at)
+        (place.position, place.rank, user.clone(), player.name.clone(), entry.score, entry.reached_at, entry.second())
     }
 
     /// Reads top lists, which may be cached, and pages from any position.
@@ -262,7 +262,9 @@ impl Reading<'_> {
 fn row_of(row: &Value) -> Shown {
     let number = |name: &str| row[name].as_i64().unwrap_or_else(|| panic!("{name} in {row}"));
     let text = |name: &str| row[name].as_str().unwrap_or_else(|| panic!("{name} in {row}")).to_owned();
-    (number("position"), number("rank"), text("user_id"), text("name"), number("score"), time_of(&row["reached_at"]))
+    let at = row["reached_at"].is_string().then(|| time_of(&row["reached_at"]));
+    let place = (number("position"), number("rank"));
+    (place.0, place.1, text("user_id"), text("name"), number("score"), at, row["tiebreak"].as_i64())
 }
 
 fn rows_of(rows: &Value) -> Vec<Shown> {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Every mode with every rule for ties that it allows.
-pub const KINDS: [(&str, &str); 8] = [
+pub const KINDS: [(&str, &str); 11] = [
     ("sum", "shared"),
     ("sum", "first"),
     ("best", "shared"),
@@ -30,6 +30,9 @@ pub const KINDS: [(&str, &str); 8] = [
     ("latest", "shared"),
     ("latest", "first"),
     ("latest", "tiebreak"),
+    ("sum", "second"),
+    ("best", "second"),
+    ("latest", "second"),
 ];
 
 /// Distributions of scores.
@@ -57,8 +60,8 @@ impl Scores {
 struct Event {
     player: u32,
     points: i64,
-    /// On boards with the tiebreak rule.
-    tiebreak: Option<i16>,
+    /// On boards with tiebreaks.
+    tiebreak: Option<i64>,
 }
 
 pub struct Arena {
@@ -77,7 +80,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Creates a board whose rules follow from the seed; `seed % 8` selects mode and ties.
+    /// Creates a board whose rules follow from the seed; the seed selects mode and ties among [`KINDS`].
     pub async fn random(db: &TestDb, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut connection = PgConnection::connect(db.url()).await.unwrap();
@@ -88,6 +91,9 @@ impl Arena {
             "mode": mode, "order": if ascending { "asc" } else { "desc" }, "ties": ties, "periods": ["all_time"],
             "lanes": lanes, "points_min": -i64::MAX, "points_max": i64::MAX,
         });
+        if ties == "second" {
+            rules["tiebreak_order"] = if rng.random() { "asc" } else { "desc" }.into();
+        }
         if rng.random() {
             rules["first_layout"] = json!({"bounds": (-10..10).map(|n| n * 50).collect::<Vec<i64>>()});
         }
@@ -127,7 +133,12 @@ impl Arena {
                         *[i64::MAX, -i64::MAX, i64::MAX - 1, 0, 1 - i64::MAX].choose(&mut self.rng).unwrap()
                     }
                 };
-                let tiebreak = (self.ties == "tiebreak").then(|| *[-2048, 0, 0, 2047].choose(&mut self.rng).unwrap());
+                let tiebreaks: &[i64] = match self.ties {
+                    "tiebreak" => &[-2048, 0, 0, 2047],
+                    "second" => &[-i64::MAX, -1, 0, 1, i64::MAX],
+                    _ => &[],
+                };
+                let tiebreak = tiebreaks.choose(&mut self.rng).copied();
                 events.push(Event { player, points, tiebreak });
             }
         }
@@ -302,7 +313,7 @@ async fn record_all(connection: &mut PgConnection, board: i32, lanes: i16, event
         }
         let users: Vec<String> = events.iter().map(|event| name(event.player)).collect();
         let points: Vec<i64> = events.iter().map(|event| event.points).collect();
-        let tiebreaks: Vec<Option<i16>> = events.iter().map(|event| event.tiebreak).collect();
+        let tiebreaks: Vec<Option<i64>> = events.iter().map(|event| event.tiebreak).collect();
         sqlx::query("SELECT centile.ensure_users($1)").bind(&users).execute(&mut *connection).await.unwrap();
         let accepted: i64 =
             sqlx::query_scalar("SELECT count(*) FROM testing.record_scores($1, $2, $3, $4, p_tiebreaks => $5)")

@@ -26,7 +26,7 @@ pub struct Past<'a> {
 impl<'a> Past<'a> {
     pub async fn new(db: &'a TestDb, board: &'a str, mut rules: Value, site: &Site) -> Self {
         rules["slug"] = json!(board);
-        let has_tiebreaks = rules["ties"] == "tiebreak";
+        let has_tiebreaks = rules["ties"] == "tiebreak" || rules["ties"] == "second";
         site.board(rules, &[]).await;
         Self { pool: db.pool().await, db, board, has_tiebreaks, files: Files::new() }
     }

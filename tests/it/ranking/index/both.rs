@@ -19,7 +19,7 @@ use crate::{
     store::property::{Reproducible, seeds},
     support::{
         TestDb, amount, layout,
-        oracle::{Mode, Rules, Ties},
+        oracle::Rules,
         random::{KINDS, Source},
         wait::until_some,
     },
@@ -65,12 +65,8 @@ impl<'a> Arena<'a> {
         let users = (0..amount(200, 600)).map(|n| format!("ü{n}/{seed}")).collect();
         let boards = ["x", "y", "z"].map(|name| format!("{name}{seed}"));
         for (slug, lanes) in boards.iter().zip([1, 1, 3]) {
-            let board = json!({
-                "slug": slug, "periods": ["all_time"], "lanes": lanes,
-                "mode": match rules.mode { Mode::Sum => "sum", Mode::Best => "best", Mode::Latest => "latest" },
-                "order": if rules.ascending { "asc" } else { "desc" },
-                "ties": match rules.ties { Ties::Shared => "shared", Ties::First => "first", Ties::Tiebreak => "tiebreak" },
-            });
+            let mut board = json!({"slug": slug, "periods": ["all_time"], "lanes": lanes});
+            rules.add_to(&mut board);
             pair.index.admin(Method::POST, "/v1/boards", board).await.is(201);
             db.execute(&format!(
                 "SELECT centile.create_season('{slug}', 'spring', now() - interval '1 day', now() + interval '9 days')"
@@ -97,7 +93,7 @@ impl<'a> Arena<'a> {
     fn event(&mut self) -> Value {
         let user = self.users.choose(&mut self.rng).unwrap();
         let mut event = json!({"user_id": user, "points": self.rng.random_range(-3..9)});
-        if self.rules.ties == Ties::Tiebreak && self.rng.random_range(0..4) > 0 {
+        if self.rules.tiebreaks().is_some() && self.rng.random_range(0..4) > 0 {
             event["tiebreak"] = self.rng.random_range(0..3).into();
         }
         event

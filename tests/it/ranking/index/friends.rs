@@ -23,8 +23,12 @@ const PLAYERS: usize = 40;
 const WEEK: &str = "week:2024-01-15";
 
 /// Boards by name, mode, order and ties.
-const BOARDS: [(&str, &str, &str, &str); 3] =
-    [("sums", "sum", "desc", "shared"), ("laps", "best", "asc", "first"), ("duels", "latest", "desc", "tiebreak")];
+const BOARDS: [(&str, &str, &str, &str); 4] = [
+    ("sums", "sum", "desc", "shared"),
+    ("laps", "best", "asc", "first"),
+    ("duels", "latest", "desc", "tiebreak"),
+    ("pairs", "sum", "desc", "second"),
+];
 
 /// A row of a ranking among friends: local rank, rank, position, player, score.
 type Shown = (i64, i64, i64, String, i64);
@@ -202,7 +206,7 @@ impl<'a> Game<'a> {
         let (user, site) = (self.user(), self.site());
         let (board, .., ties) = *BOARDS.choose(&mut self.rng).unwrap();
         let mut event = json!({"user_id": user, "points": self.rng.random_range(-2..8)});
-        if ties == "tiebreak" {
+        if ["tiebreak", "second"].contains(&ties) {
             event["tiebreak"] = self.rng.random_range(0..2).into();
         }
         let answer = site.post(&format!("/v1/boards/{board}/scores"), event).await;

@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use super::{Oracle, Players};
 use crate::support::{
     layout,
-    oracle::{Act, Entry, Event, Mode, Row, Slice, Ties, Verdict, lane_of},
+    oracle::{Act, Entry, Event, Row, Slice, Verdict, lane_of},
     random::{Source, now},
 };
 
@@ -73,17 +73,6 @@ impl Board {
         let player_lanes = players.iter().map(|(user, player)| (player.internal_id, lane_of(user, lanes))).collect();
         let rules = source.rules;
         let mut document = json!({
-            "mode": match rules.mode {
-                Mode::Sum => "sum",
-                Mode::Best => "best",
-                Mode::Latest => "latest",
-            },
-            "order": if rules.ascending { "asc" } else { "desc" },
-            "ties": match rules.ties {
-                Ties::Shared => "shared",
-                Ties::First => "first",
-                Ties::Tiebreak => "tiebreak",
-            },
             "lanes": lanes,
             "time_zone": source.time_zone,
             "points_min": rules.points_min,
@@ -91,6 +80,7 @@ impl Board {
             // Of two boards, one has one lane, and the other four.
             "buckets": if (source.users.len() + usize::from(lanes.unsigned_abs())).is_multiple_of(2) { "all" } else { "all_time" },
         });
+        rules.add_to(&mut document);
         if !source.layout_bounds.is_empty() {
             document["first_layout"] = json!({"bounds": source.layout_bounds});
         }
@@ -241,7 +231,7 @@ impl Board {
         let mut periods = serde_json::Map::new();
         for (period, was) in self.periods.iter().zip(was).filter(|(period, _)| period.slice.holds(at)) {
             let entry = self.oracle.entry(user, period.slice).unwrap();
-            let was = was.map(|was| (self.rank_key(was.score), was.tie_key()));
+            let was = was.map(|was| (self.rank_key(was.score), self.oracle.rules.tie_key(&was)));
             let said = json!({"user": user, "score": entry.score, "was": was});
             periods.insert(period.selector.clone(), said);
         }

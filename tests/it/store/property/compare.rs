@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 /// A row of a list: position, rank, user, name, score, time.
-type Shown = (i64, i64, String, String, i64, DateTime<Utc>);
+type Shown = (i64, i64, String, String, i64, Option<DateTime<Utc>>, Option<i64>);
 
 /// The expected state of one period.
 struct Comparison<'a> {
@@ -86,7 +86,7 @@ impl Comparison<'_> {
     fn row(&self, place: &Place) -> Shown {
         let (user, name) = self.names[&place.entry.user];
         let entry = place.entry;
-        (place.position, place.rank, user.to_owned(), name.to_owned(), entry.score, entry.reached_at)
+        (place.position, place.rank, user.to_owned(), name.to_owned(), entry.score, entry.reached_at, entry.second())
     }
 
     fn place(&self, user: &str) -> Option<&Place> {
@@ -95,12 +95,21 @@ impl Comparison<'_> {
 
     /// Compares the ranks of single players, and those of a chosen list.
     async fn players(&mut self, connection: &mut PgConnection) {
-        type Chosen = (i64, i64, i64, String, String, i64, DateTime<Utc>);
-        type Ranked = (String, Option<i64>, Option<i64>, Option<i64>, Option<f64>, Option<i64>, Option<DateTime<Utc>>);
+        type Chosen = (i64, i64, i64, String, String, i64, Option<DateTime<Utc>>, Option<i64>);
+        type Ranked = (
+            String,
+            Option<i64>,
+            Option<i64>,
+            Option<i64>,
+            Option<f64>,
+            Option<i64>,
+            Option<DateTime<Utc>>,
+            Option<i64>,
+        );
         let users: Vec<String> = self.names.values().map(|(user, _)| (*user).to_owned()).collect();
         let one_by_one: Vec<&String> = users.sample(self.rng, amount(12, usize::MAX)).collect();
         let found: Vec<Ranked> = sqlx::query_as(
-            "SELECT x.user_id, r.rank, r.position, r.score, r.percentile, r.players, r.reached_at
+            "SELECT x.user_id, r.rank, r.position, r.score, r.percentile, r.players, r.reached_at, r.tiebreak
              FROM unnest($2::text[]) WITH ORDINALITY AS x (user_id, n)
              LEFT JOIN LATERAL centile.player_rank($1, x.user_id, $3) r ON true ORDER BY x.n",
         )
@@ -112,17 +121,18 @@ impl Comparison<'_> {
         .unwrap();
         // Compares percentiles in millionths, because the last digits of a quotient may differ.
         let millionths = |percent: f64| format!("{percent:.6}");
-        for (user, rank, position, score, percent, players, at) in found {
+        for (user, rank, position, score, percent, players, at, second) in found {
             let expected = self.place(&user).map(|place| (place, millionths(percentile(place, &self.places))));
             assert_eq!(
-                (rank, position, score, percent.map(millionths), players, at),
+                (rank, position, score, percent.map(millionths), players, at, second),
                 (
                     expected.as_ref().map(|(place, _)| place.rank),
                     expected.as_ref().map(|(place, _)| place.position),
                     expected.as_ref().map(|(place, _)| place.entry.score),
                     expected.as_ref().map(|(_, percent)| percent.clone()),
                     expected.as_ref().map(|_| number(self.places.len())),
-                    expected.as_ref().map(|(place, _)| place.entry.reached_at),
+                    expected.as_ref().and_then(|(place, _)| place.entry.reached_at),
+                    expected.as_ref().and_then(|(place, _)| place.entry.second()),
                 ),
                 "{}",
                 self.what(&format!("player_rank of {user}"))
@@ -130,7 +140,7 @@ impl Comparison<'_> {
         }
         let chosen: Vec<String> = users.into_iter().filter(|_| self.rng.random()).collect();
         let found: Vec<Chosen> = sqlx::query_as(
-            "SELECT r.position, r.rank, r.worse, r.user_id, r.user_name, r.score, r.reached_at
+            "SELECT r.position, r.rank, r.worse, r.user_id, r.user_name, r.score, r.reached_at, r.tiebreak
              FROM centile_store.users u CROSS JOIN LATERAL centile_store.player_row($1, u.id) r
              WHERE u.external_id = ANY ($2) ORDER BY r.position",
         )
@@ -142,8 +152,8 @@ impl Comparison<'_> {
         let among = self.places.iter().filter(|place| chosen.iter().any(|user| *user == self.row(place).2));
         let expected: Vec<_> = among
             .map(|place| {
-                let (position, rank, user, name, score, at) = self.row(place);
-                (position, rank, place.worse, user, name, score, at)
+                let (position, rank, user, name, score, at, second) = self.row(place);
+                (position, rank, place.worse, user, name, score, at, second)
             })
             .collect();
         same(&found, &expected, &self.what("chosen players"));
@@ -153,7 +163,7 @@ impl Comparison<'_> {
         for _ in 0..3 {
             let skipped = self.rng.random_range(0..self.places.len() + 3);
             let limit = self.rng.random_range(1..20);
-            let found: Vec<Shown> = sqlx::query_as("SELECT * FROM centile.page($1, $2, $3, $4)")
+            let found: Vec<Shown> = sqlx::query_as("SELECT position, rank, user_id, user_name, score, reached_at, tiebreak FROM centile.page($1, $2, $3, $4)")
                 .bind(&self.board.slug)
                 .bind(&self.period.selector)
                 .bind(number(skipped) + 1)
@@ -183,7 +193,7 @@ impl Comparison<'_> {
 
         let Some(place) = self.places.choose(self.rng) else { return };
         let ghost = Entry { user: place.entry.user + self.rng.random_range(-1..=1), ..place.entry };
-        let cursor = [self.board.rank_key(ghost.score), ghost.tie_key(), -ghost.user];
+        let cursor = [self.board.rank_key(ghost.score), self.board.oracle.rules.tie_key(&ghost), -ghost.user];
         let (page, _) = self.rows_after(connection, cursor, limit).await;
         let oracle = &self.board.oracle;
         let behind = |place: &&Place| oracle.key(&place.entry) > oracle.key(&ghost);
@@ -198,9 +208,9 @@ impl Comparison<'_> {
         [rank_key, tie_key, user_key]: [i64; 3],
         limit: usize,
     ) -> (Vec<Shown>, Option<[i64; 3]>) {
-        type Keyed = (i64, i64, String, String, i64, DateTime<Utc>, i64, i64, i64);
+        type Keyed = (i64, i64, String, String, i64, Option<DateTime<Utc>>, Option<i64>, i64, i64, i64);
         let rows: Vec<Keyed> = sqlx::query_as(
-            "SELECT position, rank, user_id, user_name, score, reached_at, rank_key, tie_key, -internal_id
+            "SELECT position, rank, user_id, user_name, score, reached_at, tiebreak, rank_key, tie_key, -internal_id
              FROM centile_store.rows_after($1, ($2, $3, $4)::centile_store.rank_key, $5)",
         )
         .bind(self.period.ranking_id)
@@ -211,8 +221,8 @@ impl Comparison<'_> {
         .fetch_all(connection)
         .await
         .unwrap();
-        let last = rows.last().map(|row| [row.6, row.7, row.8]);
-        (rows.into_iter().map(|row| (row.0, row.1, row.2, row.3, row.4, row.5)).collect(), last)
+        let last = rows.last().map(|row| [row.7, row.8, row.9]);
+        (rows.into_iter().map(|row| (row.0, row.1, row.2, row.3, row.4, row.5, row.6)).collect(), last)
     }
 
     /// Neighbours of the first, the last and some other players; none for players outside the
@@ -253,7 +263,7 @@ impl Comparison<'_> {
             .bind(self.period.ranking_id)
             .bind(was.user)
             .bind(self.board.rank_key(was.score))
-            .bind(was.tie_key())
+            .bind(self.board.oracle.rules.tie_key(&was))
             .bind(&self.period.selector)
             .fetch_one(&mut *connection)
             .await

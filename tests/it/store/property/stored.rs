@@ -15,10 +15,10 @@ use crate::support::{
 };
 
 /// An entry: period, user, score, rank key, tie key, time, whether only zeros count.
-type Stored = (i64, i64, i64, i64, i64, DateTime<Utc>, bool);
+type Stored = (i64, i64, i64, i64, i64, Option<DateTime<Utc>>, bool);
 
-/// A row of `centile.standings`: period, position, rank, user, name, score, time.
-type Standing = (i64, i64, i64, String, String, i64, DateTime<Utc>);
+/// A row of `centile.standings`: period, position, rank, user, name, score, time, second number.
+type Standing = (i64, i64, i64, String, String, i64, Option<DateTime<Utc>>, Option<i64>);
 
 /// Compares the entries of all periods as stored, as recomputed from the ledger, and as the view
 /// shows them.
@@ -32,7 +32,7 @@ pub async fn check(connection: &mut PgConnection, board: &Board, players: &Playe
             let entry = place.entry;
             let (user, player) = players.iter().find(|(_, player)| player.internal_id == entry.user).unwrap();
             let name = player.name.clone();
-            (period.id, place.position, place.rank, user.clone(), name, entry.score, entry.reached_at)
+            (period.id, place.position, place.rank, user.clone(), name, entry.score, entry.reached_at, entry.second())
         }));
     }
     let found: Vec<Stored> = sqlx::query_as(
@@ -63,7 +63,7 @@ pub async fn check(connection: &mut PgConnection, board: &Board, players: &Playe
     }
 
     let found: Vec<Standing> = sqlx::query_as(
-        "SELECT p.period_id, s.position, s.rank, s.user_id, s.user_name, s.score, s.reached_at
+        "SELECT p.period_id, s.position, s.rank, s.user_id, s.user_name, s.score, s.reached_at, s.tiebreak
          FROM centile.standings s JOIN centile.periods p USING (board, kind, label)
          WHERE s.board = $1 ORDER BY p.period_id, s.position",
     )
@@ -101,9 +101,9 @@ pub async fn past(connection: &mut PgConnection, board: &Board, rng: &mut StdRng
 
 /// Compares the ledger's rows with their lanes and batches.
 pub async fn ledger(connection: &mut PgConnection, board: &Board) {
-    type Written = (i64, i64, String, Option<i64>, Option<i16>, Option<i64>, DateTime<Utc>, i16, i64);
+    type Written = (i64, i64, String, Option<i64>, Option<i64>, Option<i64>, DateTime<Utc>, i16, i64);
     let found: Vec<Written> = sqlx::query_as(
-        "SELECT id, user_id, kind, points, tiebreak, voids_id, occurred_at, lane, batch
+        "SELECT id, user_id, kind, points, coalesce(second_number, tiebreak), voids_id, occurred_at, lane, batch
          FROM centile_store.score_transactions WHERE board_id = $1 ORDER BY id",
     )
     .bind(board.id)
@@ -133,6 +133,8 @@ pub async fn ledger(connection: &mut PgConnection, board: &Board) {
 /// Returns the expected stored entries, in the order of the users.
 fn stored(board: &Board, period: &Period, mut entries: Vec<Entry>) -> Vec<Stored> {
     entries.sort_by_key(|entry| entry.user);
-    let row = |e: Entry| (period.id, e.user, e.score, board.rank_key(e.score), e.tie_key(), e.reached_at, e.only_zeros);
+    let rules = board.oracle.rules;
+    let row =
+        |e: Entry| (period.id, e.user, e.score, board.rank_key(e.score), rules.tie_key(&e), e.reached_at, e.only_zeros);
     entries.into_iter().map(row).collect()
 }
