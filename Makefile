@@ -108,6 +108,7 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	cargo bench --bench export
 	cargo bench --bench instances
 	cargo bench --bench counts
+	cargo bench --bench lanes
 	cargo bench --bench replica
 	cargo bench --bench stream
 	cargo bench --bench submit

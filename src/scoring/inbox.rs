@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Interval of looking for submitted events. They are usually written within 100 ms of their commit.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Boards whose events are written at the same time, each on a connection of its own. As many that
 /// cannot be written now delay the others until their statements time out.

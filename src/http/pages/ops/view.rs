@@ -215,7 +215,7 @@ fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
             "Submitted scores that wait, in seconds",
             "inbox_age",
             i64::try_from(inbox_age.as_secs()).unwrap_or(i64::MAX),
-            "instances write them every 50 ms",
+            "instances write them every 25 ms",
             upkeep.inbox_age_seconds > WAIT_ATTENTION_SECONDS,
             "submissions-wait",
         ),

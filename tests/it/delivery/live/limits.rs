@@ -122,7 +122,7 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
         }
         let after = logged(&site, &format!("after-{subscribers}")).await;
         let (reads, seconds) = (site.serve.metric(READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
-        // An instance looks for submitted scores every 50 ms.
+        // An instance looks for submitted scores every 25 ms.
         let is_read = |line: &&str| line.contains("sqlx::query") && !line.contains("boards_in_inbox");
         let statements = after[before.len()..].lines().filter(is_read).count() as f64;
         eprintln!("{subscribers} subscribers: {statements} statements of {reads} reads in {seconds:.1} s");
