@@ -61,12 +61,11 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> BenchResult<
                 let request = format!("wrk.format('POST', '/v1/boards/{board}/{path}', nil, {body})");
                 let (address, key, seed) = (serve.address.as_str(), key.trim(), round);
                 let run = Run { address, connections, seconds: SECONDS, seed, key, request: &request, varies: true };
-                let began = Instant::now();
                 let answers = wrk::run(dir, &run)?;
                 if answers.errors > 0 {
                     return Err(format!("{board}: {answers:?}").into());
                 }
-                let answered = began.elapsed();
+                let answered = Instant::now();
                 while bench.psql("SELECT EXISTS (SELECT FROM centile.apply_lag WHERE batches_behind > 0)")?.trim()
                     == "t"
                 {
@@ -75,7 +74,7 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> BenchResult<
                 if round > 0 {
                     let written = answers.requests as f64 * f64::from(scores);
                     rates.until_response.push(written / answers.seconds);
-                    rates.until_applied.push(written / (answers.seconds + (began.elapsed() - answered).as_secs_f64()));
+                    rates.until_applied.push(written / (answers.seconds + answered.elapsed().as_secs_f64()));
                 }
             }
         }
