@@ -122,6 +122,20 @@ async fn a_board_says_how_second_numbers_order_equal_scores() {
 }
 
 #[tokio::test]
+async fn a_board_does_not_become_a_source_while_its_ties_change() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('plain')").await;
+    let mut changing = db.hold("SELECT centile.update_board('plain', '{\"ties\": \"second\"}')").await;
+    let combining = db.spawn(
+        "SELECT centile.create_board('both', '{\"mode\": \"combined\", \"combination\": {\"sources\": [{\"board\": \"plain\", \"period\": \"all_time\"}]}}')",
+    );
+    db.until_waiting(1, || combining.is_finished()).await;
+    sqlx::raw_sql("COMMIT").execute(&mut changing).await.unwrap();
+    let error = combining.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("board plain has ties second"), "{error}");
+}
+
+#[tokio::test]
 async fn rows_are_ordered_by_and_show_the_second_number() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--no-maintenance"]).await;
