@@ -330,7 +330,7 @@ async fn imports_and_archives_agree_with_the_ledger() {
 async fn metadata_follow_a_void_while_the_period_is_being_closed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--no-maintenance"]).await;
-    site.board(json!({"mode": "best", "ties": "second", "periods": ["all_time", "week"]}), &[]).await;
+    site.board(json!({"ties": "second", "periods": ["all_time", "week"]}), &[]).await;
     let lines = [5, 7].map(|points| {
         let mut line = event("ada", points, 1);
         line["occurred_at"] = "2024-01-16T10:00:00Z".into();
