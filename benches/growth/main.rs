@@ -1,5 +1,6 @@
 //! Measures the cost of ten times the players. It reads the same ranks among a million and among
-//! ten million, on one server, in turn. It also measures rebuilds and the memory of `serve`.
+//! ten million, on one server, in turn. It also measures rebuilds, disk, memory, the mix of scores,
+//! ranks and top lists, and closing the week of the larger board.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -16,7 +17,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 mod common;
 
 use common::{
-    Bench, BenchResult, Serve, fill_ledger,
+    Bench, BenchResult, Serve, fill_ledger, fill_rankings,
     load::{self, Load},
     median, read, wrk,
 };
@@ -27,8 +28,8 @@ const ROUNDS: u32 = 3;
 const SECONDS: u32 = 10;
 /// Intervals of timed statements per round.
 const STRETCHES: u32 = 5;
-/// Load during the measurement of memory.
-const LOAD: Duration = Duration::from_mins(1);
+/// Scores, ranks and top lists per second in the mix.
+const MIX: [u32; 3] = [2_500, 250, 50];
 
 /// Sizes of the boards.
 #[derive(Debug, Parser)]
@@ -44,6 +45,10 @@ struct Arguments {
     /// Number of events of a third board, with the players of the smaller one; only rebuilt
     #[arg(long, default_value_t = 10_000_000)]
     events: u64,
+
+    /// Seconds of the mix
+    #[arg(long, default_value_t = 60)]
+    mix_seconds: u64,
 
     /// Passed by cargo to every benchmark
     #[arg(long, hide = true)]
@@ -76,6 +81,9 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> BenchResul
         fill(bench, dir, board.name, board.players, board.players)?;
     }
     fill(bench, dir, "busy", arguments.few, arguments.events)?;
+    for board in ["few", "busy"] {
+        rebuild(bench, board)?;
+    }
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
 
@@ -121,17 +129,71 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> BenchResul
         "\n{} players compared with {}: a statement takes {:.2} times as long; HTTP throughput is {:.2} times lower",
         many.players,
         few.players,
-        median(many.statements) / median(few.statements),
-        median(few.answers) / median(many.answers)
+        median(many.statements.clone()) / median(few.statements),
+        median(few.answers) / median(many.answers.clone())
     );
 
+    mix(bench, &serve, &many, Duration::from_secs(arguments.mix_seconds)).await?;
+    println!("peak memory of serve: {:.0} MiB", serve.peak_memory_mb()?);
+    let metrics = reqwest::get(format!("{}/metrics", serve.address)).await?.error_for_status()?.text().await?;
+    for line in metrics.lines().filter(|line| {
+        ["centile_index_bytes", "centile_directory_bytes"].iter().any(|name| line.starts_with(name))
+    }) {
+        println!("{line}");
+    }
+    close_week(bench, &many)?;
+    rebuild(bench, many.name)
+}
+
+/// Rebuilds the ranking of all time of a board, and prints what the command says.
+fn rebuild(bench: &Bench, board: &str) -> BenchResult<()> {
+    println!("{}", bench.centile(&["rebuild", "--board", board, "--period", "all_time"])?);
+    Ok(())
+}
+
+/// Scores, ranks and top lists on a board, as an open loop.
+async fn mix(bench: &Bench, serve: &Serve, board: &Board, duration: Duration) -> BenchResult<()> {
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
-    let writes = Load::start(500, load::scores(&serve.address, many.name, key.trim(), load::anyone(many.players)));
-    let reads = Load::start(200, load::ranks(&serve.address, many.name, "week", 4, many.players));
-    tokio::time::sleep(LOAD).await;
-    writes.stop().await;
-    reads.stop().await;
-    println!("peak memory of serve: {:.0} MB", serve.peak_memory_mb()?);
+    let (address, name, [scores, ranks, tops]) = (&serve.address, board.name, MIX);
+    let loads = [
+        ("scores", Load::start(scores, load::scores(address, name, key.trim(), load::anyone(board.players)))),
+        ("ranks", Load::start(ranks, load::ranks(address, name, "all_time", 0, board.players))),
+        ("top lists", Load::start(tops, load::top(address, name, "all_time", 10))),
+    ];
+    let began = Instant::now();
+    tokio::time::sleep(duration).await;
+    let ended = Instant::now();
+    for (_, load) in &loads {
+        load.stop().await;
+    }
+    println!("\nthe mix on {} players for {} s:", board.players, duration.as_secs());
+    for (what, load) in &loads {
+        let latency = load.latency(began, ended);
+        println!(
+            "{what}: {} of {} failed; p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms",
+            latency.failed, latency.answers, latency.p50, latency.p99, latency.p999
+        );
+    }
+    Ok(())
+}
+
+/// Ends the current week of a board now, closes it, and fails if its archive differs from the live
+/// ranking.
+fn close_week(bench: &Bench, board: &Board) -> BenchResult<()> {
+    let week =
+        format!("kind = 'week' AND board_id = (SELECT id FROM centile_store.boards WHERE slug = '{}')", board.name);
+    bench.psql(&format!("UPDATE centile_store.periods SET ends_at = now() WHERE {week}"))?;
+    bench.psql("CHECKPOINT")?;
+    let began = Instant::now();
+    bench.centile(&["close", "--due"])?;
+    let seconds = began.elapsed().as_secs_f64();
+    let closed = bench.psql(&format!(
+        "SELECT archive_players, archive_differences FROM centile_store.periods WHERE state = 'closed' AND {week}"
+    ))?;
+    if closed != format!("{}|0", board.players) {
+        return Err(format!("the week was not closed correctly: {closed}").into());
+    }
+    println!("closing the week of {} players: {seconds:.0} s", board.players);
     Ok(())
 }
 
@@ -149,11 +211,16 @@ fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Be
     bench.centile(&["board", "create", board, "--periods", "all_time,week,month"])?;
     let began = Instant::now();
     fill_ledger(bench, "postgres", board, &file)?;
-    let said = bench.centile(&["rebuild", "--board", board, "--all"])?;
+    let periods = bench.psql(&format!(
+        "SELECT p.id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE b.slug = '{board}'"
+    ))?;
+    fill_rankings(bench, "postgres", &periods.lines().collect::<Vec<_>>())?;
     println!(
-        "{events} events of {players} players, all_time, week and month: {:.0} s including rebuilds\n{said}",
+        "{events} events of {players} players, all_time, week and month: loaded in {:.0} s",
         began.elapsed().as_secs_f64()
     );
+    let bytes: f64 = bench.psql("SELECT pg_database_size(current_database())")?.parse()?;
+    println!("the database has {:.1} GB", bytes / 1e9);
     fs::remove_file(file)?;
     Ok(())
 }
