@@ -1,4 +1,5 @@
--- Measures the ranking of all players, without an index, in any PostgreSQL: psql -f benches/sort.sql
+-- Measures a rank by sorting all players, and by counting the better ones, without an index, in any
+-- PostgreSQL: psql -f benches/sort.sql
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 CREATE TEMPORARY TABLE scores (user_id bigint, score bigint);

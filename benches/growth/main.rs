@@ -145,13 +145,13 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> BenchResul
     rebuild(bench, many.name)
 }
 
-/// Rebuilds the ranking of all time of a board, and prints what the command says.
+/// Rebuilds the ranking of all time of a board, and prints the output of the command.
 fn rebuild(bench: &Bench, board: &str) -> BenchResult<()> {
     println!("{}", bench.centile(&["rebuild", "--board", board, "--period", "all_time"])?);
     Ok(())
 }
 
-/// Scores, ranks and top lists on a board, as an open loop.
+/// Sends scores, ranks and top lists to a board at fixed rates.
 async fn mix(bench: &Bench, serve: &Serve, board: &Board, duration: Duration) -> BenchResult<()> {
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     let (address, name, [scores, ranks, tops]) = (&serve.address, board.name, MIX);
@@ -220,7 +220,7 @@ fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Be
         began.elapsed().as_secs_f64()
     );
     let bytes: f64 = bench.psql("SELECT pg_database_size(current_database())")?.parse()?;
-    println!("the database has {:.1} GB", bytes / 1e9);
+    println!("database, with all boards so far: {:.1} GB", bytes / 1e9);
     fs::remove_file(file)?;
     Ok(())
 }
