@@ -136,9 +136,10 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> BenchResul
     mix(bench, &serve, &many, Duration::from_secs(arguments.mix_seconds)).await?;
     println!("peak memory of serve: {:.0} MiB", serve.peak_memory_mb()?);
     let metrics = reqwest::get(format!("{}/metrics", serve.address)).await?.error_for_status()?.text().await?;
-    for line in metrics.lines().filter(|line| {
-        ["centile_index_bytes", "centile_directory_bytes"].iter().any(|name| line.starts_with(name))
-    }) {
+    for line in metrics
+        .lines()
+        .filter(|line| ["centile_index_bytes", "centile_directory_bytes"].iter().any(|name| line.starts_with(name)))
+    {
         println!("{line}");
     }
     close_week(bench, &many)?;
