@@ -117,7 +117,10 @@ pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
         let asked_at = Instant::now();
         let board = boards.reader.board(slug).await?;
         let board = Arc::new(board.ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
-        boards.insert(slug, Arc::clone(&board), asked_at);
+        // The first score, on any instance, creates the board.
+        if !board.is_future() {
+            boards.insert(slug, Arc::clone(&board), asked_at);
+        }
         Ok(board)
     };
     match boards.look_ups.read(slug.clone(), look_up).await {

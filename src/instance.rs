@@ -196,7 +196,7 @@ impl Instance {
         self.read_router.compare().await;
         for slug in boards {
             let board = boards::find(&self.boards, slug).await?;
-            self.read_router.current().indexes.load_board(slug.as_str(), board.id).await?;
+            self.read_router.current().indexes.load_board(slug.as_str(), board.owner).await?;
         }
         self.awaits_indexes.store(awaits, Ordering::Relaxed);
         Ok(())

@@ -41,7 +41,7 @@ impl Batches {
     ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
         let source = if is_import { EventSource::Import } else { EventSource::Live };
         let Store { score_writer, bucket_writer, .. } = &self.0;
-        let events: Vec<&Event> = events.iter().collect();
+        let events: Vec<(i32, &Event)> = events.iter().map(|event| (board_id, event)).collect();
         let mut lane = batch::WriterLane::new(board_id, Lane(lane));
         let written = lane.write_events(score_writer, bucket_writer, source, &events).await?;
         Ok((written.batch.0, written.answers.iter().map(described).collect()))

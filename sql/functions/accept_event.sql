@@ -10,12 +10,13 @@ DECLARE
     v_at       timestamptz;
     v_rankings bigint[];
     v_missing  boolean;
+    v_owner    integer := centile_store.owner_of(v_board.id);
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
-    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
-        PERFORM centile_store.open_periods(v_board.id, ARRAY[v_at]);
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_owner;
+    IF (SELECT count(*) FROM centile_store.periods_at(v_owner, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
+        PERFORM centile_store.open_periods(v_owner, ARRAY[v_at]);
     END IF;
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, v_event.user_id, v_at) m HAVING count(*) > 0;
@@ -32,6 +33,7 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
+    PERFORM centile_store.require_rankings(v_board, v_owner, v_at);
     PERFORM centile_store.join_segments(v_board, v_lane, v_event.user_id, v_at);
     SELECT array_agg(p.ranking_id), count(DISTINCT p.kind) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
@@ -45,7 +47,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.second_number, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
-    PERFORM centile_store.write_act(v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
+    PERFORM centile_store.write_act(v_board.id, v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
     PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points, v_event.second_number);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;

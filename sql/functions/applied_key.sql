@@ -15,7 +15,7 @@ BEGIN
     FROM centile_store.rankings g
     CROSS JOIN centile_store.users u
     CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
-    LEFT JOIN centile_store.players p ON p.board_id = g.board_id AND p.user_id = u.id AND p.lane = x.lane
+    LEFT JOIN centile_store.players p ON p.board_id = g.players_of AND p.user_id = u.id AND p.lane = x.lane
     WHERE g.id = p_ranking_id AND u.id = p_user_id;
     IF v_player.has_bucket_rows AND v_player.batch > coalesce(v_player.applied, 0) THEN
         SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key

@@ -18,7 +18,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
             -- A batch that began earlier does not know of the ban. This makes it start again.
-            PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
+            PERFORM centile_store.write_act(v_board.id, v_lane, v_lane.last_at, p_user_id, '{}');
         END IF;
         RETURN false;
     END IF;

@@ -1,5 +1,7 @@
 -- Reads in one snapshot, without locks, the state that the rules of the service (src/rules) need
 -- for a batch. commit_batch writes only if lane, structure and server are then the same.
+-- p_boards, p_users: the board and the name of each player of the batch. All boards are p_board_id,
+-- except for a template: then they are boards of this template.
 -- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
 -- A period that accepts no more events has no ranking. period_fillings: per period, the user id up to
@@ -10,7 +12,7 @@
 -- that is not applied. member_*, segment_*: see centile_store.segment_state. tie_*: see
 -- centile_store.deciding_times.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
-    p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
+    p_board_id integer, p_lane smallint, p_boards integer[], p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz, OUT unapplied_seconds double precision,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
     OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamptz, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamptz[],
@@ -54,7 +56,7 @@ BEGIN
         FROM centile_store.filling_windows(p_board_id, p_lane) w;
     END IF;
     SELECT array_agg((p.player).user_id ORDER BY p.place), array_agg(p.player ORDER BY p.place) INTO v_users, players
-    FROM centile_store.batch_players(p_board_id, p_lane, p_users) p;
+    FROM centile_store.batch_players(p_board_id, p_lane, p_boards, p_users) p;
     IF board.segments <> '{}' THEN
         live_periods := live_periods || centile_store.open_segment_periods(ARRAY(
             SELECT DISTINCT x FROM unnest(players) AS p CROSS JOIN unnest(p.period_ids) AS x WHERE x <> ALL (live_periods)));
@@ -62,19 +64,19 @@ BEGIN
         FROM centile_store.segment_state(board, v_users, p_event_users, p_times, at, period_ids);
     END IF;
     IF p_times IS NOT NULL AND board.ties = 'second' THEN
-        SELECT * INTO tie_users, tie_periods, tie_times FROM centile_store.deciding_times(board, v_users, period_ids);
+        SELECT * INTO tie_users, tie_periods, tie_times FROM centile_store.deciding_times(board, p_boards, v_users, period_ids);
     END IF;
     IF p_times IS NOT NULL THEN
         SELECT array_agg(u.place), array_agg(t.occurred_at) INTO reset_users, reset_times FROM unnest(v_users) WITH ORDINALITY AS u (id, place)
-        JOIN centile_store.players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
-        JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
+        JOIN centile_store.players b ON b.board_id = p_boards[u.place] AND b.user_id = u.id AND b.was_reset
+        JOIN centile_store.score_transactions t ON t.board_id = b.board_id AND t.user_id = u.id AND t.kind = 'reset';
     END IF;
     IF p_ids <> '{}' THEN
         SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings, known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details, known_metadata
-        FROM centile_store.known_events(p_board_id, v_users, p_id_users, p_ids);
+        FROM centile_store.known_events(p_boards, v_users, p_id_users, p_ids);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[]) IS
-'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, integer[], text[], integer[], text[], integer[], timestamptz[]) IS
+'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{1}'', ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';

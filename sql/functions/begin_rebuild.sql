@@ -14,12 +14,12 @@ BEGIN
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
-                  WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
+                  WHERE r.period_id = p_period_id AND r.players_of = r.board_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
                     AND centile_store.is_locked(1128615510, r.id)) THEN
         RAISE EXCEPTION 'another session is rebuilding the period' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
-    WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
+    WHERE r.period_id = p_period_id AND r.players_of = r.board_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
     PERFORM centile_store.forget_fillings(v_period.board_id);
     v_ranking_id := centile_store.create_ranking(v_period.board_id, p_period_id);
     -- Does not wait, because this session already holds other locks.

@@ -1,8 +1,8 @@
 CREATE OR REPLACE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
-    SELECT to_jsonb(b) - '{board_id,created_at}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
-    FROM centile.boards b WHERE b.board_id = p_board_id
+    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
+    FROM centile_store.boards b WHERE b.id = p_board_id
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(integer) IS

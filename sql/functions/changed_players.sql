@@ -24,7 +24,7 @@ AS $$
     FROM (SELECT (u.id, coalesce(array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
                   coalesce(array_agg(s.rank_key ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
                   coalesce(array_agg(s.tie_key ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
-                  array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL AND s.only_zeros))::centile_store.player_standings AS standings
+                  array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL AND s.only_zeros), p_board_id)::centile_store.player_standings AS standings
           FROM (SELECT c.user_id AS id FROM unnest(p_changes) AS c
                 UNION
                 SELECT p_user_id WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = p_board_id AND t.user_id = p_user_id)) u

@@ -7,7 +7,7 @@ AS $$
 BEGIN
     IF p_board.mode = 'sum' AND EXISTS (
         -- A segment has the sum of its whole period.
-        SELECT FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) w
+        SELECT FROM centile_store.periods_at(centile_store.owner_of(p_board.id), p_board.periods, p_at) w
         JOIN centile_store.periods p ON p.id = w.period_id
         CROSS JOIN LATERAL (
             SELECT sum(t.points) AS score, CASE p_board.tiebreak_sum WHEN 'added' THEN sum(t.second_number) END AS second_number FROM centile_store.score_transactions t

@@ -30,12 +30,13 @@ BEGIN
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
-    PERFORM centile_store.open_periods(v_board.id, ARRAY[p_at]);
+    PERFORM centile_store.open_periods(centile_store.owner_of(v_board.id), ARRAY[p_at]);
     -- Its segments may have changed before the lock.
     v_board := centile_store.board_named(p_board);
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
     FROM centile_store.missing_segments(v_board, v_user_id, p_at, p_with_closed => true) m HAVING count(*) > 0;
     v_lane := centile_store.lock_lane(v_board, p_user);
+    PERFORM centile_store.require_rankings(v_board, v_lane.board_id, p_at);
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
        OR EXISTS (SELECT FROM centile_store.players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
@@ -63,7 +64,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_user_id, 'score', p_points, CASE v_board.ties WHEN 'tiebreak' THEN p_tiebreak END, CASE v_board.ties WHEN 'second' THEN p_tiebreak END, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
-    PERFORM centile_store.write_act(v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
+    PERFORM centile_store.write_act(v_board.id, v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points, p_tiebreak);

@@ -1,7 +1,8 @@
 -- The buckets begin where those of the last period of the same kind and segment with bounds do,
 -- otherwise at the board's layout bounds. Without either, one bucket has all keys. The table of the
 -- first bucket depends on the period's id, so that small rankings spread over the tables. By the
--- board's setting "buckets", the ranking has no bucket rows, and one bucket, 100, without a table.
+-- board's setting "buckets", the ranking has no bucket rows, and one bucket, 100, without a table. A
+-- template's own rankings have no players: they stand for those of its boards.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -11,12 +12,8 @@ DECLARE
     v_bounds     bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    IF v_board.buckets = 'all_time' AND (SELECT p.kind <> 'all_time' FROM centile_store.periods p WHERE p.id = p_period_id) THEN
-        -- removed_bucket: centile_store.remove_released has no rows to look for.
-        INSERT INTO centile_store.rankings (board_id, period_id, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
-        SELECT p_board_id, p_period_id, v_board.lanes, false, 100, '{100}', x.low, x.low, x.low FROM (SELECT ARRAY[centile_store.key_min()] AS low) x
-        RETURNING id INTO v_ranking_id;
-        RETURN v_ranking_id;
+    IF v_board.is_template OR v_board.buckets = 'all_time' AND (SELECT p.kind <> 'all_time' FROM centile_store.periods p WHERE p.id = p_period_id) THEN
+        RETURN centile_store.add_rankings(p_board_id, ARRAY[p_period_id], ARRAY[p_board_id]);
     END IF;
     SELECT x.shape INTO v_bounds
     FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
@@ -33,8 +30,8 @@ BEGIN
                           -- negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes, buckets, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, ARRAY(SELECT ((p_period_id + n) % 100)::smallint FROM generate_series(0, 99) AS n ORDER BY n),
+    INSERT INTO centile_store.rankings (board_id, period_id, players_of, lanes, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, p_period_id, p_board_id, v_board.lanes, ARRAY(SELECT ((p_period_id + n) % 100)::smallint FROM generate_series(0, 99) AS n ORDER BY n),
            centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
 -- The text names only tables, because an archive is defined by it and outlives these functions.
 -- p_batches: an expression for the last batch of each lane that counts. p_user_ids: one for the
--- users; NULL for all. A segment has the players who belong to it at the end of the period.
-CREATE OR REPLACE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
+-- users; NULL for all. p_board_id: one for the board, in a period of a template. A segment has the players who belong to it at the end of the period.
+CREATE OR REPLACE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL, p_board_id text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC'
 SET datestyle = 'ISO'
@@ -17,7 +17,7 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
 
-    v_counted := format('t.board_id = %s', v_board.id)
+    v_counted := format('t.board_id = %s', coalesce(p_board_id, v_board.id::text))
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
@@ -55,5 +55,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.entries_query(bigint, text, text) IS
+COMMENT ON FUNCTION centile_store.entries_query(bigint, text, text, text) IS
 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';

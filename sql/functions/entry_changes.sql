@@ -11,7 +11,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
                    e.rank_key, e.tie_key, e.only_zeros
-            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
+            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids, r.players_of) e
             FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
                 ON l.user_id = e.user_id) x
         WHERE r.id = ANY (p_ranking_ids));

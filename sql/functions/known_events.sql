@@ -1,5 +1,5 @@
 CREATE OR REPLACE FUNCTION centile_store.known_events(
-    p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[],
+    p_boards integer[], p_user_ids bigint[], p_id_users integer[], p_ids text[],
     OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[],
     OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamptz[], OUT rules text[], OUT details text[], OUT metadata text[])
 LANGUAGE plpgsql STABLE
@@ -12,7 +12,7 @@ BEGIN
     INTO places, transactions, quarantined, standings, points, tiebreaks, reasons, times, rules, details, metadata
     FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)
     CROSS JOIN LATERAL (SELECT * FROM centile_store.transaction_ids k
-                        WHERE k.board_id = p_board_id AND k.user_id = p_user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
+                        WHERE k.board_id = p_boards[i.user_place] AND k.user_id = p_user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
     LEFT JOIN LATERAL (SELECT * FROM centile_store.score_transactions t
                        WHERE t.id = k.transaction_id AND t.occurred_at = k.occurred_at LIMIT 1) t ON true
     LEFT JOIN LATERAL (SELECT * FROM centile_store.quarantine q WHERE q.id = k.quarantine_id LIMIT 1) q ON true
@@ -25,5 +25,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.known_events(integer, bigint[], integer[], text[]) IS
-'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
+COMMENT ON FUNCTION centile_store.known_events(integer[], bigint[], integer[], text[]) IS
+'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(''{1}'', ''{1}'', ''{1}'', ''{an id}'');';

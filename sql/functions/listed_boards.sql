@@ -9,11 +9,11 @@ BEGIN
     RETURN QUERY
     SELECT l.slug
     FROM ((SELECT b.slug FROM centile_store.boards b
-           WHERE (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after
+           WHERE NOT b.is_template AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after
            ORDER BY b.slug LIMIT p_limit)
           UNION ALL
           SELECT b.slug FROM centile_store.boards b
-          WHERE b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after) l
+          WHERE NOT b.is_template AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after) l
     ORDER BY l.slug
     LIMIT p_limit;
 END

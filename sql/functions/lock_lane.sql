@@ -3,14 +3,15 @@ CREATE OR REPLACE FUNCTION centile_store.lock_lane(p_board centile_store.boards,
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_lane centile_store.board_lanes;
+    v_lane  centile_store.board_lanes;
+    v_owner integer := centile_store.owner_of(p_board.id);
 BEGIN
-    PERFORM centile_store.lock_structure(p_board.id, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
+    PERFORM centile_store.lock_structure(v_owner, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
     -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
     JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
-    WHERE b.id = p_board.id
+    WHERE b.id = v_owner
     ORDER BY l.batch DESC LIMIT 1 FOR UPDATE OF l;
     RETURN v_lane;
 END

@@ -25,7 +25,7 @@ BEGIN
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
         -- A batch with the player's first score may have read the old attributes. This makes it
         -- start again.
-        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
+        PERFORM centile_store.write_act(v_board.id, v_lane, v_lane.last_at, p_user_id, '{}');
         RETURN false;
     END IF;
     v_were := ARRAY(SELECT centile_store.segments_at(v_board.id, p_user_id));
@@ -42,7 +42,7 @@ BEGIN
     SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
     FROM unnest(v_moved) AS s (segment);
     -- The player has the same entry in a segment as in the whole period.
-    PERFORM centile_store.write_act(v_lane, v_at, p_user_id, ARRAY(
+    PERFORM centile_store.write_act(v_board.id, v_lane, v_at, p_user_id, ARRAY(
         SELECT (s.ranking_id, p_user_id, CASE WHEN s.segment = ANY (v_were) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_were) THEN l.tie_key END,
                 CASE WHEN s.segment = ANY (v_are) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_are) THEN l.tie_key END, l.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p

@@ -4,13 +4,14 @@ CREATE OR REPLACE FUNCTION centile_store.player_count(p_ranking_id bigint) RETUR
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_period centile_store.periods;
+    v_ranking record;
 BEGIN
-    SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
+    SELECT g.players_of, p.id AS period_id, p.segment INTO v_ranking
+    FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND NOT g.has_bucket_rows;
-    IF v_period.segment = '' THEN
+    IF v_ranking.segment = '' THEN
         -- Faster than the view.
-        RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_period.board_id AND v_period.id = ANY (x.period_ids));
+        RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_ranking.players_of AND v_ranking.period_id = ANY (x.period_ids));
     ELSIF FOUND THEN
         RETURN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
     END IF;

@@ -1,9 +1,14 @@
--- Like centile_store.periods_at, with the segments to which the player belongs.
+-- Like centile_store.periods_at, with the segments to which the player belongs. On a board of a
+-- template, a period without a ranking has no entries of the board yet, or is closed.
 CREATE OR REPLACE FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamptz)
 RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE
 AS $$
-    SELECT p.* FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
+    SELECT p.period_id, p.kind, p.period,
+           CASE WHEN p_board.is_template THEN (
+               SELECT g.id FROM centile_store.rankings g
+               WHERE g.players_of = p_board.id AND g.period_id = p.period_id AND g.players_of <> g.board_id AND g.released_at IS NULL) ELSE p.ranking_id END, p.is_cut_off
+    FROM centile_store.periods_at(centile_store.owner_of(p_board.id), p_board.periods, p_at) p
     UNION ALL
     SELECT s.id, s.kind, centile_store.period_name(s.kind, s.label, s.segment), s.ranking_id, s.cut_off_at IS NOT NULL
     FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p

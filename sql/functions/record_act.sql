@@ -23,21 +23,24 @@ BEGIN
     SELECT p_board.id, p_user_id, p_lane.lane, p_kind = 'ban', p_kind = 'reset' WHERE NOT FOUND AND p_kind <> 'void';
 
     IF p_kind IN ('void', 'reset') THEN
+        PERFORM centile_store.require_rankings(p_board, p_lane.board_id, coalesce(p_voids_at, v_at));
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
         INTO v_rankings, v_closed
         FROM centile_store.player_periods_at(p_board, p_user_id, coalesce(p_voids_at, v_at)) p;
     ELSE
         -- A closed period does not change, and the archive of a period that is being closed lacks
         -- this act.
-        SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
-        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL
+        SELECT array_agg(g.id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
+        FROM centile_store.periods p
+        JOIN centile_store.rankings g ON g.period_id = p.id AND g.players_of = p_board.id AND g.released_at IS NULL AND (g.id = p.ranking_id OR p_board.is_template)
+        WHERE p.board_id = p_lane.board_id AND p.ranking_id IS NOT NULL
           AND (p.segment = ''
                -- Reads all segments of the player once, then looks up only the periods of these.
                OR p.segment IN (SELECT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = p_user_id)
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
-    PERFORM centile_store.write_act(p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
+    PERFORM centile_store.write_act(p_board.id, p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
     PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
         jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
     RETURN v_id;

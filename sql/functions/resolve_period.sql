@@ -20,37 +20,38 @@ DECLARE
     v_bounds record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
+    v_owner integer := centile_store.owner_of(p_board_id);
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label AND p.segment = ''
+        FROM centile_store.periods p WHERE p.board_id = v_owner AND p.kind = v_kind AND p.label = v_label AND p.segment = ''
           -- A snapshot that is being taken does not exist yet.
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_kind = 'rolling' THEN
-        SELECT w.* INTO v_bounds FROM centile_store.resolve_window(p_board_id, v_label, v_now) w;
+        SELECT w.* INTO v_bounds FROM centile_store.resolve_window(v_owner, v_label, v_now) w;
         v_from := v_bounds.current_from;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
-        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
+        SELECT * INTO v_bounds FROM centile_store.period_holding(v_owner, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
     ELSIF v_label = 'previous' OR v_label ~ '^-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6])$' THEN
-        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
+        SELECT * INTO v_bounds FROM centile_store.period_holding(v_owner, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
         FOR v_back IN 1 .. CASE v_label WHEN 'previous' THEN 1 ELSE -v_label::integer END LOOP
-            SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_bounds.starts_at - interval '1 microsecond', v_zone)
+            SELECT * INTO v_bounds FROM centile_store.period_holding(v_owner, v_kind, v_bounds.starts_at - interval '1 microsecond', v_zone)
             WHERE isfinite(v_bounds.starts_at);
         END LOOP;
     ELSE
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
-        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label AND p.segment = '';
+        LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = c.label AND p.segment = '';
         -- The service caches the period as open.
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
@@ -58,7 +59,9 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id,
+           CASE WHEN v_owner = p_board_id THEN p.ranking_id ELSE (
+               SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p.id AND g.players_of <> g.board_id AND g.released_at IS NULL) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
                 -- No player belongs to this segment of a closed period.
@@ -66,8 +69,8 @@ BEGIN
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
-    LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = p_board_id AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
-    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;
+    LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = v_owner AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
+    LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;
 END
 $$;
 

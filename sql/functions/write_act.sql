@@ -2,7 +2,7 @@
 -- holds the structure lock and the lane. Even if no entry changes, the row of the player p_user_id
 -- gets the batch, and the log names the player.
 CREATE OR REPLACE FUNCTION centile_store.write_act(
-    p_lane centile_store.board_lanes, p_at timestamptz, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
+    p_board_id integer, p_lane centile_store.board_lanes, p_at timestamptz, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -11,12 +11,12 @@ BEGIN
     IF v_windows <> '{}' THEN
         p_changes := p_changes || centile_store.entry_changes(v_windows, ARRAY[p_user_id]);
     END IF;
-    PERFORM centile_store.write_players(p_lane, centile_store.changed_players(p_lane.board_id, p_user_id, p_changes));
+    PERFORM centile_store.write_players(p_lane, centile_store.changed_players(p_board_id, p_user_id, p_changes));
     PERFORM centile_store.advance_lane(p_lane, p_at, (
         array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), array_agg(c.was_tie_key), array_agg(c.rank_key), array_agg(c.tie_key)))
     FROM unnest((NULL, p_user_id, NULL, NULL, NULL, NULL, NULL)::centile_store.entry_change || p_changes) AS c;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_act(centile_store.board_lanes, timestamptz, bigint, centile_store.entry_change[]) IS
-'Writes the entries that an act changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.write_act(integer, centile_store.board_lanes, timestamptz, bigint, centile_store.entry_change[]) IS
+'Writes the entries that an act changes, as a batch of the lane. Example: SELECT centile_store.write_act(1, l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';

@@ -12,13 +12,13 @@ BEGIN
     UPDATE centile_store.players p
     SET batch = p_lane.batch + 1, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
     FROM unnest(p_players) AS s
-    WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
+    WHERE p.board_id = s.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
     GET DIAGNOSTICS v_updated = ROW_COUNT;
     IF v_updated < cardinality(p_players) THEN
         INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys, zero_periods)
-        SELECT p_lane.board_id, p_lane.lane, s.user_id, p_lane.batch + 1, s.period_ids, s.rank_keys, s.tie_keys, s.zero_periods
+        SELECT s.board_id, p_lane.lane, s.user_id, p_lane.batch + 1, s.period_ids, s.rank_keys, s.tie_keys, s.zero_periods
         FROM unnest(p_players) AS s
-        WHERE NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane);
+        WHERE NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = s.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane);
     END IF;
 END
 $$;

@@ -16,4 +16,4 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        (r.board).segments AS "segments!", r.member_users, r.member_segments, r.member_times AS "member_times: Vec<Option<DateTime<Utc>>>", r.member_are_in, r.member_are_new,
        r.segment_periods, r.segment_names, r.segment_rankings AS "segment_rankings: Vec<Option<i64>>",
        r.tie_users, r.tie_periods, r.tie_times
-FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7) r
+FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7, $8) r

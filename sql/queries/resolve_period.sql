@@ -1,6 +1,6 @@
 -- The period that each selector means on its board, and the state of the board, for answers about
 -- empty periods.
-SELECT b.id AS "board!", r.kind AS "kind!", r.label AS "label!",
+SELECT w.place AS "place!", r.kind AS "kind!", r.label AS "label!",
        nullif(r.starts_at, '-infinity') AS starts_at, nullif(r.ends_at, 'infinity') AS ends_at,
        r.period_id, r.ranking_id, r.archive_revision, r.state AS "state!",
        nullif(r.valid_from, '-infinity') AS valid_from, nullif(r.valid_until, 'infinity') AS valid_until,
@@ -11,6 +11,7 @@ SELECT b.id AS "board!", r.kind AS "kind!", r.label AS "label!",
         FROM centile_store.combinations c WHERE c.board_id = b.id AND c.as_of IS NOT NULL) AS "combined: Json<CombinedFrom>",
        (SELECT p.tiers FROM centile_store.periods p WHERE p.id = r.period_id) AS tiers,
        (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = r.ranking_id) AS has_bucket_rows
-FROM unnest($1::integer[], $2::text[]) AS w (board, selector)
-JOIN centile_store.boards b ON b.id = w.board
-CROSS JOIN LATERAL centile.resolve_period(b.id, w.selector) r
+FROM unnest($1::integer[], $2::integer[], $3::text[]) WITH ORDINALITY AS w (board, owner, selector, place)
+JOIN centile_store.boards b ON b.id = w.owner
+CROSS JOIN LATERAL centile.resolve_period(w.board, w.selector) r
+ORDER BY w.place

@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW centile.audit_log AS
 SELECT a.id AS audit_id, a.happened_at, a.actor, a.action, b.slug AS board, coalesce(a.subject, u.external_id) AS subject, a.before, a.after
 FROM centile_store.audit_log a
-LEFT JOIN centile_store.boards b ON b.id = a.board_id
+LEFT JOIN centile_store.board_names b ON b.id = a.board_id
 LEFT JOIN centile_store.users u ON u.id = a.user_id;
 
 COMMENT ON VIEW centile.audit_log IS

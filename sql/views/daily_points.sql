@@ -6,7 +6,7 @@
 -- filter on board, day or user_id comes first.
 CREATE OR REPLACE VIEW centile.daily_points AS
 SELECT b.slug AS board, d.day, u.external_id AS user_id, u.name AS user_name, count(*) AS events, sum(t.points) AS points
-FROM centile_store.boards b
+FROM centile.boards b
 CROSS JOIN (
     SELECT x.day::date AS day
     FROM (SELECT min(m.month) AS first, max(m.month) AS last FROM centile.ledger_months m) m
@@ -18,7 +18,7 @@ CROSS JOIN (
 CROSS JOIN LATERAL (SELECT centile.local_start(d.day, b.time_zone) AS starts_at, centile.local_start(d.day + 1, b.time_zone) AS ends_at OFFSET 0) p
 CROSS JOIN LATERAL unnest(ARRAY[d.day - 1, d.day, d.day + 1]) AS c (utc_date)
 JOIN centile_store.score_transactions t
-    ON t.board_id = b.id AND t.kind = 'score'
+    ON t.board_id = b.board_id AND t.kind = 'score'
     AND (t.occurred_at AT TIME ZONE 'UTC')::date = c.utc_date AND t.occurred_at >= p.starts_at AND t.occurred_at < p.ends_at
 JOIN centile_store.users u ON u.id = t.user_id
 WHERE NOT EXISTS (SELECT FROM centile_store.score_transactions v

@@ -5,10 +5,10 @@ CREATE OR REPLACE VIEW centile_store.leaderboard AS
 SELECT x.ranking_id, x.user_id, centile.rank_key(k.rank_key, b.score_order) AS score, k.rank_key, k.tie_key,
        CASE WHEN b.tiebreak_order IS NULL THEN centile.tie_key_time(k.tie_key) END AS reached_at, x.lane, coalesce(x.period_id = ANY (x.zero_periods), false) AS only_zeros, -x.user_id AS user_key,
        CASE WHEN b.tiebreak_order IS NOT NULL THEN centile.rank_key(k.tie_key, b.tiebreak_order) END AS tiebreak
-FROM (SELECT g.id AS ranking_id, q.id AS period_id, p.board_id, p.user_id, p.lane, p.period_ids, p.rank_keys, p.tie_keys, p.zero_periods
+FROM (SELECT g.id AS ranking_id, q.id AS period_id, g.board_id, p.user_id, p.lane, p.period_ids, p.rank_keys, p.tie_keys, p.zero_periods
       FROM centile_store.rankings g
       JOIN centile_store.periods q ON q.id = g.period_id AND q.segment = ''
-      JOIN centile_store.players p ON p.board_id = q.board_id
+      JOIN centile_store.players p ON p.board_id = g.players_of
       UNION ALL
       SELECT g.id, w.id, p.board_id, p.user_id, p.lane, p.period_ids, p.rank_keys, p.tie_keys, p.zero_periods
       FROM centile_store.rankings g

@@ -4,7 +4,7 @@ SELECT o.id AS message_id, b.slug AS board, p.kind || ':' || p.label AS period, 
        CASE WHEN o.delivered_at IS NULL AND w.board_id IS NOT NULL AND isfinite(o.next_attempt_at) THEN o.next_attempt_at END AS next_attempt_at,
        o.last_status, o.last_error
 FROM centile_store.outbox o
-JOIN centile_store.boards b ON b.id = o.board_id
+JOIN centile_store.board_names b ON b.id = o.board_id
 JOIN centile_store.periods p ON p.id = o.period_id
 LEFT JOIN centile_store.webhooks w ON w.board_id = o.board_id;
 

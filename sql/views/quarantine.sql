@@ -3,7 +3,7 @@ SELECT q.id AS quarantine_id, b.slug AS board, u.external_id AS user_id, q.point
        q.rule, q.detail, q.submitted_at, q.state, q.decided_at, q.decided_by, q.decided_why, q.transaction_id,
        CASE WHEN u.erased_at IS NULL THEN q.metadata::jsonb END AS metadata
 FROM centile_store.quarantine q
-JOIN centile_store.boards b ON b.id = q.board_id
+JOIN centile_store.board_names b ON b.id = q.board_id
 JOIN centile_store.users u ON u.id = q.user_id;
 
 COMMENT ON VIEW centile.quarantine IS

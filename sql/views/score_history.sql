@@ -2,7 +2,7 @@ CREATE OR REPLACE VIEW centile.score_history AS
 SELECT t.id AS transaction_id, b.slug AS board, u.external_id AS user_id, t.kind, t.points, coalesce(t.second_number, t.tiebreak) AS tiebreak, t.reason, t.voids_id,
        t.occurred_at, t.lane, t.batch, CASE WHEN u.erased_at IS NULL THEN t.metadata::jsonb END AS metadata
 FROM centile_store.score_transactions t
-JOIN centile_store.boards b ON b.id = t.board_id
+JOIN centile_store.board_names b ON b.id = t.board_id
 JOIN centile_store.users u ON u.id = t.user_id;
 
 COMMENT ON VIEW centile.score_history IS

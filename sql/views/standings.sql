@@ -1,14 +1,16 @@
 -- Slow but simple: tests compare the fast functions with it. Partitioned by the columns of usual
 -- filters, so that a filter comes before the ranking.
 CREATE OR REPLACE VIEW centile.standings AS
-SELECT b.slug AS board, p.kind, p.label,
-       row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
-       CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) END AS rank,
+SELECT n.slug AS board, p.kind, p.label,
+       row_number() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
+       CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) END AS rank,
        u.external_id AS user_id, u.name AS user_name, l.score, l.reached_at, p.segment, l.tiebreak
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
-JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
+JOIN centile_store.rankings g ON g.period_id = p.id AND (g.id = p.ranking_id OR g.players_of <> g.board_id AND g.released_at IS NULL)
+JOIN centile_store.board_names n ON n.id = g.players_of
+JOIN centile_store.leaderboard l ON l.ranking_id = g.id
 JOIN centile_store.users u ON u.id = l.user_id;
 
 COMMENT ON VIEW centile.standings IS

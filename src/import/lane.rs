@@ -106,20 +106,20 @@ impl Lanes {
         }
         drop(self.applying);
         result?;
-        self.context.bucket_writer.apply(self.board.id, true).await?;
-        rebalance::rebalance_board(&self.context.bucket_writer, self.board.id).await.map(drop)
+        self.context.bucket_writer.apply(self.board.owner, true).await?;
+        rebalance::rebalance_board(&self.context.bucket_writer, self.board.owner).await.map(drop)
     }
 }
 
 impl LaneContext {
     /// Writes the batches of one lane, until the queue ends or a batch fails.
     async fn write_lane(self: Arc<Self>, lane: Lane, mut batches: mpsc::Receiver<Vec<ImportedLine>>) -> Result<()> {
-        let mut lane = batch::WriterLane::new(self.board.id, lane);
+        let mut lane = batch::WriterLane::new(self.board.owner, lane);
         while let Some(lines) = batches.recv().await {
             if lines.is_empty() {
                 continue;
             }
-            let events: Vec<&Event> = lines.iter().map(|line| &line.record.event).collect();
+            let events: Vec<(i32, &Event)> = lines.iter().map(|line| (self.board.id, &line.record.event)).collect();
             let written = {
                 let _permit = self.permits.acquire().await;
                 lane.write_events(&self.score_writer, &self.bucket_writer, EventSource::Import, &events).await?

@@ -97,7 +97,7 @@ impl Preparation {
             }
             let some: Vec<DateTime<Utc>> = by_date.into_values().collect();
             for few in some.chunks(TIMES_PER_STEP) {
-                self.score_writer.open_periods(self.board.id, few).await?;
+                self.score_writer.open_periods(self.board.owner, few).await?;
             }
             self.look_up_periods().await?;
         }
@@ -114,7 +114,7 @@ impl Preparation {
 
     async fn look_up_periods(&mut self) -> Result<()> {
         let mut periods: Vec<_> = self.board.periods.iter().map(|kind| (*kind, Bounds::new())).collect();
-        for (kind, starts_at, ends_at) in self.admin.period_bounds(self.board.id).await? {
+        for (kind, starts_at, ends_at) in self.admin.period_bounds(self.board.owner).await? {
             if let Some((_, bounds)) = periods.iter_mut().find(|(kept, _)| *kept == kind) {
                 bounds
                     .insert(starts_at.unwrap_or(DateTime::<Utc>::MIN_UTC), ends_at.unwrap_or(DateTime::<Utc>::MAX_UTC));

@@ -239,6 +239,14 @@ pub struct Board {
     #[serde(rename(deserialize = "board_id"), skip_serializing)]
     #[schema(ignore)]
     pub id: i32,
+    /// Internal id of the board whose lanes, log and periods this board uses: itself, or its template.
+    #[serde(rename(deserialize = "owner_id"), skip_serializing)]
+    #[schema(ignore)]
+    pub owner: i32,
+    /// Template of the board; absent for a board of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "level")]
+    pub template: Option<String>,
     /// Name in URLs.
     #[schema(value_type = String, example = "arena")]
     pub slug: BoardSlug,
@@ -329,6 +337,12 @@ impl Board {
         [Some(self.order.name()), Some(self.ties.name()), tiebreaks].into_iter().flatten().collect::<Vec<_>>().join(".")
     }
 
+    /// Returns whether the board's first score will create it. Its id is that of its template, whose
+    /// rankings have no players.
+    pub(crate) fn is_future(&self) -> bool {
+        self.template.is_some() && self.id == self.owner
+    }
+
     /// Returns the period of a request that names none.
     pub(crate) fn default_selector(&self) -> PeriodSelector {
         PeriodSelector::Current(self.default_period)
@@ -364,6 +378,8 @@ pub struct Limits {
 pub fn example(slug: &str) -> Result<Board> {
     Ok(Board {
         id: 1,
+        owner: 1,
+        template: None,
         slug: slug.parse()?,
         title: "Main".to_owned(),
         mode: Mode::Sum,

@@ -18,7 +18,7 @@ pub async fn explain(
     period: Option<&PeriodSelector>,
 ) -> Result<Vec<ExplainStep>> {
     if let Some(board) = rankings.primary.board(board).await? {
-        rankings.indexes.apply(board.id).await?;
+        rankings.indexes.apply(board.owner).await?;
     }
     rankings.primary.explain_rank(board.as_str(), user_id.as_str(), period.map(ToString::to_string).as_deref()).await
 }

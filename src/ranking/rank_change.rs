@@ -52,8 +52,8 @@ pub(crate) async fn rank_changes(
     let others: Vec<&EventStanding> = others.map(|(standing, _)| *standing).collect();
     let mut by_sql = Vec::new().into_iter();
     if !others.is_empty() {
-        let _permit = rankings.indexes.sql_permit(board.id).await?;
-        rankings.indexes.apply(board.id).await?;
+        let _permit = rankings.indexes.sql_permit(board.owner).await?;
+        rankings.indexes.apply(board.owner).await?;
         by_sql = rankings.primary.rank_changes(board.id, &others).await?.into_iter();
     }
     Ok(changes.into_iter().map(|change| change.or_else(|| by_sql.next()).unwrap_or_default()).collect())

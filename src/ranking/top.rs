@@ -101,7 +101,7 @@ pub async fn top(
     let key = (board.id, selector.clone(), limit, board.tiers.clone());
     let fresh = || {
         // The list must contain these scores. Later ones concern later calls.
-        let (now, acknowledged) = (Instant::now(), rankings.acknowledged.batches(board.id));
+        let (now, acknowledged) = (Instant::now(), rankings.acknowledged.batches(board.owner));
         let cached = rankings.tops.lists.get(&key)?;
         let lag = now.saturating_duration_since(cached.confirmed_at);
         if lag >= MAX_LAG || !cached.coverage.covers(&acknowledged) {
@@ -154,7 +154,7 @@ async fn refill_list(
     let key = &(board.id, selector.clone(), limit, board.tiers.clone());
     // Before the state is read, so that the list is at most as old as it says.
     let asked_at = Instant::now();
-    let acknowledged = &rankings.acknowledged.batches(board.id);
+    let acknowledged = &rankings.acknowledged.batches(board.owner);
     source::with_source(rankings, board, selector, true, |source| async move {
         match source.resolved.source {
             Some(PeriodSource::Live(ranking)) => {

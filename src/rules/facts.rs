@@ -92,6 +92,8 @@ impl Period {
 /// A player of the batch.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Player {
+    /// The board: that of the batch or, in a batch of a template, one of its boards.
+    pub(crate) board_id: i32,
     /// Internal id; `None` if the user does not exist yet.
     pub(crate) id: Option<i64>,
     /// Whether the player is banned, everywhere or on this board.

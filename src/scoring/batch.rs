@@ -16,7 +16,7 @@ use crate::{
     },
     store::{
         BucketWriter, ScoreWriter,
-        batch::{BatchStart, CommitOutcome, CommittedBatch},
+        batch::{BatchPlayers, BatchStart, CommitOutcome, CommittedBatch},
         rows::paired,
     },
 };
@@ -76,7 +76,8 @@ impl WriterLane {
         Self { board_id, number, last_batch: None, cached: None, is_contended: false }
     }
 
-    /// Writes events of this lane in one transaction, and returns after the commit.
+    /// Writes events of this lane, each with its board, in one transaction, and returns after the
+    /// commit. The boards are that of the lane or, if that is a template, its boards.
     ///
     /// Reading and writing are separate transactions. The second one writes only if the lane is
     /// unchanged since the first; otherwise the batch starts again under the lane's lock. A writer
@@ -87,9 +88,9 @@ impl WriterLane {
         score_writer: &ScoreWriter,
         bucket_writer: &BucketWriter,
         source: EventSource,
-        events: &[&Event],
+        events: &[(i32, &Event)],
     ) -> Result<WrittenBatch> {
-        let (users, pending) = by_player(events);
+        let (batch_players, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
         let mut cached = self.cached.take();
         for _ in 0..MAX_ATTEMPTS {
@@ -97,12 +98,12 @@ impl WriterLane {
             // Read the state of the lane. An uncontended writer reuses the rules and periods of its
             // last batch, and reads only the players.
             let next = match cached.take().filter(|_| source == EventSource::Live && !holds_lock) {
-                Some(cached) => session.next_batch(cached, &users, &pending).await?,
+                Some(cached) => session.next_batch(cached, &batch_players, &pending).await?,
                 None => None,
             };
             let mut begun = match next {
                 Some(next) => next,
-                None => session.begin_batch(source, &users, &pending).await?,
+                None => session.begin_batch(source, &batch_players, &pending).await?,
             };
             // The bucket rows are too far behind. An import applies the batches first; live events
             // are refused.
@@ -116,7 +117,7 @@ impl WriterLane {
                 continue;
             }
             // Create the players who are new, and start again. An import has created them.
-            let players = paired("users and players", &users, &begun.facts.players)?;
+            let players = paired("users and players", &batch_players.names, &begun.facts.players)?;
             let newcomers: Vec<String> =
                 players.filter(|(_, player)| player.id.is_none()).map(|(user, _)| user.clone()).collect();
             if source == EventSource::Live && !newcomers.is_empty() {
@@ -177,19 +178,19 @@ fn writes(decided: &EventDecision) -> bool {
 }
 
 /// Returns the distinct players, and the events with the index of their player.
-fn by_player<'a>(events: &[&'a Event]) -> (Vec<String>, Vec<Pending<'a>>) {
-    let mut users = Vec::new();
-    let mut players = HashMap::new();
-    let pending = events.iter().map(|event| {
-        let user_id = event.user_id.as_str();
-        let player = *players.entry(user_id).or_insert_with(|| {
-            users.push(user_id.to_owned());
-            users.len() - 1
+fn by_player<'a>(events: &[(i32, &'a Event)]) -> (BatchPlayers, Vec<Pending<'a>>) {
+    let mut players = BatchPlayers::default();
+    let mut indexes = HashMap::new();
+    let pending = events.iter().map(|(board, event)| {
+        let player = *indexes.entry((board, event.user_id.as_str())).or_insert_with(|| {
+            players.boards.push(*board);
+            players.names.push(event.user_id.to_string());
+            players.names.len() - 1
         });
         Pending { player, event }
     });
     let pending = pending.collect();
-    (users, pending)
+    (players, pending)
 }
 
 fn answers(committed: CommittedBatch, decisions: Decisions) -> Result<WrittenBatch> {

@@ -43,6 +43,13 @@ pub async fn submit(
         return Err(Error::conflict(Code::BoardCombined, message));
     }
     writers.check(board)?;
+    let created;
+    let board = if board.is_future() {
+        created = writers.create_board(board).await?;
+        &created
+    } else {
+        board
+    };
     // Group the events by lane.
     let mut answers: Vec<Option<Result<_>>> = events.iter().map(|_| None).collect();
     let mut by_lane: BTreeMap<Lane, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
@@ -129,7 +136,7 @@ pub async fn void(
     act: &Act,
 ) -> Result<()> {
     admin.void_score(board.slug.as_str(), transaction_id, act).await?;
-    rankings.acknowledge_all(board.id).await
+    rankings.acknowledge_all(board.owner).await
 }
 
 /// Resets a player's scores in the current periods.
@@ -141,7 +148,7 @@ pub async fn reset(
     act: &Act,
 ) -> Result<()> {
     admin.reset_player(board.slug.as_str(), user_id.as_str(), act).await?;
-    rankings.acknowledge_all(board.id).await
+    rankings.acknowledge_all(board.owner).await
 }
 
 /// Returns a page of a player's ledger on a board, newest first, and the cursor of the next page.

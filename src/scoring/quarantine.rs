@@ -44,6 +44,6 @@ pub async fn accept(
     act: &Act,
 ) -> Result<i64> {
     let transaction_id = admin.accept_event(board.slug.as_str(), quarantine_id, act).await?;
-    rankings.acknowledge_all(board.id).await?;
+    rankings.acknowledge_all(board.owner).await?;
     Ok(transaction_id)
 }

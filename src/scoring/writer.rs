@@ -1,4 +1,4 @@
-//! The writers: one task per board and lane batches the events that arrive meanwhile, and writes
+//! The writers: one task per lane of a board or template batches the events that arrive meanwhile, and writes
 //! each batch in one transaction.
 //!
 //! Under light load a batch is one event and adds no wait. Under heavy load batches grow, and the
@@ -95,6 +95,7 @@ impl Drop for Admission<'_> {
 
 #[derive(Debug)]
 struct Job {
+    board_id: i32,
     events: Vec<Event>,
     reply: oneshot::Sender<Result<EventOutcomes>>,
     _permit: OwnedSemaphorePermit,
@@ -154,7 +155,7 @@ impl Writers {
     fn is_full(&self, board: &Board) -> bool {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut events, mut stalled, mut longest) = (0, 0, Duration::ZERO);
-        for lane in (0..board.limits.lanes).filter_map(|lane| lanes.get(&(board.id, Lane(lane)))) {
+        for lane in (0..board.limits.lanes).filter_map(|lane| lanes.get(&(board.owner, Lane(lane)))) {
             let waiting = lane.waiting();
             events += waiting;
             if lane.estimate.is_stalled(self.max_wait) {
@@ -182,27 +183,35 @@ impl Writers {
             if self.tasks.is_closed() {
                 return Err(Error::Stopping);
             }
-            let lane = match lanes.entry((board.id, lane)) {
+            let lane = match lanes.entry((board.owner, lane)) {
                 // The lane's writer has panicked: start another.
                 Entry::Occupied(mut known) if known.get().queue.is_closed() => {
-                    known.insert(self.start(board.id, lane));
+                    known.insert(self.start(board.owner, lane));
                     known.into_mut()
                 }
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(self.start(board.id, lane)),
+                Entry::Vacant(unknown) => unknown.insert(self.start(board.owner, lane)),
             };
             if lane.waiting() >= NEVER_SHED_EVENTS && lane.estimate.is_stalled(self.max_wait) {
                 return Err(full());
             }
             let count = u32::try_from(events.len()).map_err(|_| full())?;
             let permit = Arc::clone(&lane.permits).try_acquire_many_owned(count).map_err(|_| full())?;
-            lane.queue.send(Job { events, reply, _permit: permit }).map_err(|_| full())?;
+            lane.queue.send(Job { board_id: board.id, events, reply, _permit: permit }).map_err(|_| full())?;
             lane.used_at = Instant::now();
         }
         Ok(async move {
             // The writer answers every job; it drops one unanswered only when it panics.
             answer.await.unwrap_or_else(|_| Err(Error::Internal("a writer task ended before it answered".to_owned())))
         })
+    }
+
+    /// Creates a board of a template before its first score.
+    ///
+    /// Returns [`Error::Conflict`] if the template has its maximum number of boards.
+    pub(crate) async fn create_board(&self, board: &Board) -> Result<Board> {
+        let id = self.context.score_writer.ensure_board(&board.slug).await?;
+        Ok(Board { id, ..board.clone() })
     }
 
     fn start(&self, board_id: i32, lane: Lane) -> LaneQueue {
@@ -297,7 +306,8 @@ async fn write_lane(
 async fn write_jobs(context: &WriterContext, lane: &mut batch::WriterLane, jobs: Vec<Job>) {
     let mut waiting = vec![jobs];
     while let Some(mut jobs) = waiting.pop() {
-        let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
+        let events: Vec<(i32, &Event)> =
+            jobs.iter().flat_map(|job| job.events.iter().map(|event| (job.board_id, event))).collect();
         let begin = Instant::now();
         match lane.write_events(&context.score_writer, &context.bucket_writer, EventSource::Live, &events).await {
             Ok(WrittenBatch { batch, answers }) => {

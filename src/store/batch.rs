@@ -40,6 +40,14 @@ const KEEP_IDS_DAYS: i32 = 7;
 /// notices that the bucket rows of its lane are behind.
 const CACHED_FOR: Duration = Duration::from_secs(1);
 
+/// The distinct players of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct BatchPlayers {
+    /// The board of each: that of the batch or, in a batch of a template, one of its boards.
+    pub(crate) boards: Vec<i32>,
+    pub(crate) names: Vec<String>,
+}
+
 /// The state that a batch starts from.
 #[derive(Debug)]
 pub(crate) struct BatchStart {
@@ -149,14 +157,13 @@ impl BatchSession {
     }
 
     /// Reads the state that a batch of these events starts from.
-    ///
-    /// `users` are the distinct players of the events.
     pub(crate) async fn begin_batch(
         &mut self,
         source: EventSource,
-        users: &[String],
+        batch_players: &BatchPlayers,
         events: &[Pending<'_>],
     ) -> Result<BatchStart> {
+        let users = &batch_players.names;
         let read_at = Instant::now();
         // Read everything in one statement. Events with ids may be in the ledger already.
         let with_id = |pending: &Pending| Some((array_position(pending.player), pending.event.id.clone()?));
@@ -166,6 +173,7 @@ impl BatchSession {
             "sql/queries/begin_batch.sql",
             self.board_id,
             self.lane.0,
+            &batch_players.boards,
             users,
             &id_users,
             &ids,
@@ -203,7 +211,7 @@ impl BatchSession {
         put_segments(&mut periods, segments);
         // Players, with their standings, segments and resets.
         let live_periods = row.live_periods.into_iter().collect();
-        let mut players = players(row.players, users, &live_periods)?;
+        let mut players = players(row.players, batch_players, &live_periods)?;
         let members = paired("members and their segments", elements(row.member_users), elements(row.member_segments))?;
         let moves = paired("times and directions of moves", elements(row.member_times), elements(row.member_are_in))?;
         let members = paired("members and their moves", members, moves)?;
@@ -270,28 +278,35 @@ impl BatchSession {
     pub(crate) async fn next_batch(
         &mut self,
         mut begun: BatchStart,
-        users: &[String],
+        batch_players: &BatchPlayers,
         events: &[Pending<'_>],
     ) -> Result<Option<BatchStart>> {
         let Some(valid_until) = begun.valid_until.filter(|_| begun.read_at.elapsed() < CACHED_FOR) else {
             return Ok(None);
         };
-        let with_id = |pending: &Pending| Some((users[pending.player].clone(), pending.event.id.clone()?));
-        let (id_users, ids): (Vec<String>, Vec<String>) = events.iter().filter_map(with_id).unzip();
-        let Some(row) =
-            sqlx::query_file!("sql/queries/next_batch.sql", self.board_id, self.lane.0, users, &id_users, &ids)
-                .fetch_optional(&mut self.connection)
-                .await?
-        else {
-            return Ok(None);
-        };
+        let BatchPlayers { boards, names } = batch_players;
+        let with_id = |pending: &Pending| Some((pending.player, pending.event.id.clone()?));
+        let (id_players, ids): (Vec<usize>, Vec<String>) = events.iter().filter_map(with_id).unzip();
+        let (id_boards, id_users): (Vec<i32>, Vec<String>) =
+            id_players.into_iter().map(|player| (boards[player], names[player].clone())).unzip();
+        let query = sqlx::query_file!(
+            "sql/queries/next_batch.sql",
+            self.board_id,
+            self.lane.0,
+            boards,
+            names,
+            &id_boards,
+            &id_users,
+            &ids
+        );
+        let Some(row) = query.fetch_optional(&mut self.connection).await? else { return Ok(None) };
         let LaneState { revision, batch, server_started_at } = begun.state;
         let is_unchanged =
             (row.structure_revision, Batch(row.batch), row.server_started_at) == (revision, batch, server_started_at);
         if !is_unchanged || row.has_known_ids || row.now < row.last_at || row.now >= valid_until {
             return Ok(None);
         }
-        begun.facts.players = players(row.players, users, &begun.live_periods)?;
+        begun.facts.players = players(row.players, batch_players, &begun.live_periods)?;
         (begun.facts.now, begun.facts.at) = (row.now, row.now);
         Ok(Some(begun))
     }
@@ -299,7 +314,8 @@ impl BatchSession {
     /// Adds the history of the players of these live events, which the rules against cheating
     /// check.
     pub(crate) async fn read_history(&mut self, facts: &mut Facts, events: &[Pending<'_>]) -> Result<()> {
-        let users: Vec<Option<i64>> = facts.players.iter().map(|player| player.id).collect();
+        let (boards, users): (Vec<i32>, Vec<Option<i64>>) =
+            facts.players.iter().map(|player| (player.board_id, player.id)).unzip();
         let mut best: Vec<Option<i64>> = vec![None; users.len()];
         for Pending { player, event } in events {
             best[*player] = best[*player].max(rank_key(event.points, facts.rules.order));
@@ -309,8 +325,9 @@ impl BatchSession {
             limited.iter().map(|(period, limit)| (facts.periods[*period].id, *limit)).unzip();
         let rows = sqlx::query!(
             r#"SELECT recent AS "recent!", waiting AS "waiting!", won AS "won: Vec<String>", bases AS "bases: Vec<Option<i64>>"
-               FROM centile_store.player_histories($1, $2, $3, $4, $5, $6)"#,
+               FROM centile_store.player_histories($1, $2, $3, $4, $5, $6, $7)"#,
             self.board_id,
+            &boards,
             &users as &[Option<i64>],
             &best as &[Option<i64>],
             &periods,
@@ -354,6 +371,7 @@ impl BatchSession {
             &columns.players as &[PlayerStandings],
             columns.entries as LoggedEntries,
             columns.metadata.as_deref() as Option<&[Option<String>]>,
+            &columns.entry_boards,
             &columns.member_users,
             &columns.member_segments,
         )
@@ -390,14 +408,16 @@ fn players_and_times(events: &[Pending<'_>]) -> (Vec<i32>, Vec<Option<DateTime<U
 }
 
 /// Builds the players with these names.
-fn players(states: Vec<PlayerState>, users: &[String], live_periods: &BTreeSet<i64>) -> Result<Vec<Player>> {
+fn players(
+    states: Vec<PlayerState>,
+    batch_players: &BatchPlayers,
+    live_periods: &BTreeSet<i64>,
+) -> Result<Vec<Player>> {
     if states.iter().any(|state| state.is_of_lane == Some(false)) {
         return Err(lanes_changed());
     }
-    if states.len() != users.len() {
-        return Err(damaged());
-    }
-    states.into_iter().map(|state| player(state, live_periods)).collect()
+    let states = paired("players and their boards", states, &batch_players.boards)?;
+    states.map(|(state, board)| Ok(Player { board_id: *board, ..player(state, live_periods)? })).collect()
 }
 
 /// Builds a player, and leaves out standings in closed periods.

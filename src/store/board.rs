@@ -9,7 +9,7 @@ use crate::{
         board::{Board, BoardFilter, BoardSettings, BoardSlug},
         tag::Tag,
     },
-    store::{Administrator, Reader, error::written, undamaged},
+    store::{Administrator, Reader, ScoreWriter, error::written, undamaged},
 };
 
 /// A row of `centile.boards`, as JSON.
@@ -44,7 +44,12 @@ impl Reader {
 
     pub(crate) async fn board(&self, slug: &BoardSlug) -> Result<Option<Board>> {
         let mut rows = self.stored_boards(Some(slug), BoardFilter::default()).await?;
-        rows.pop().map(Board::try_from).transpose()
+        if let Some(row) = rows.pop() {
+            return Board::try_from(row).map(Some);
+        }
+        let query = sqlx::query_file_scalar!("sql/queries/future_board.sql", slug.as_str());
+        let rules = self.servers.read_coordinator(query.fetch_optional(&self.readers)).await?;
+        rules.map(|rules| StoredBoard { slug: slug.to_string(), rules }.try_into()).transpose()
     }
 
     /// Returns the row of one board, or those of the selected boards and of the next one.
@@ -69,6 +74,17 @@ impl Reader {
             &texts(but)
         );
         self.servers.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
+    }
+}
+
+impl ScoreWriter {
+    /// Creates a board of a template, unless it exists, and returns its id.
+    ///
+    /// [`Error::Conflict`] if the template has its maximum number of boards.
+    pub(crate) async fn ensure_board(&self, slug: &BoardSlug) -> Result<i32> {
+        self.reader.servers.require_coordinator()?;
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.ensure_board($1) AS "id!""#, slug.as_str());
+        written(query.fetch_one(&self.score_writers).await)
     }
 }
 

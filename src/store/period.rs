@@ -13,7 +13,6 @@ use crate::{
         id::{Batch, RankingId},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
-        segment::Segment,
         tier::Tiers,
     },
     store::{Administrator, Reader, ScoreWriter, rank::Version},
@@ -101,19 +100,18 @@ impl Reader {
         wanted: &[(&Board, &PeriodSelector)],
     ) -> Result<Vec<Option<(ResolvedPeriod, Version, i64)>>> {
         self.servers.require_coordinator()?;
-        let (ids, selectors): (Vec<i32>, Vec<String>) =
-            wanted.iter().map(|(board, selector)| (board.id, selector.to_string())).unzip();
-        let rows =
-            sqlx::query_file!("sql/queries/resolve_period.sql", &ids, &selectors).fetch_all(&self.readers).await?;
-        let segments: HashMap<i32, Option<&Segment>> =
-            wanted.iter().map(|(board, selector)| (board.id, selector.segment())).collect();
-        let mut found = HashMap::with_capacity(rows.len());
-        for row in rows {
-            let board = row.board;
+        let (ids, owners): (Vec<i32>, Vec<i32>) = wanted.iter().map(|(board, _)| (board.id, board.owner)).unzip();
+        let selectors: Vec<String> = wanted.iter().map(|(_, selector)| selector.to_string()).collect();
+        let query = sqlx::query_file!("sql/queries/resolve_period.sql", &ids, &owners, &selectors);
+        let mut found: Vec<_> = wanted.iter().map(|_| None).collect();
+        for row in query.fetch_all(&self.readers).await? {
+            let place = usize::try_from(row.place - 1).unwrap_or(usize::MAX);
+            let Some((board, selector)) = wanted.get(place) else { continue };
+            let (board, segment) = (board.owner, selector.segment());
             let tiers = row.tiers.filter(|_| row.ranking_id.is_none() && row.archive_revision.is_some());
             let resolved = ResolvedPeriod {
                 period: Period {
-                    segment: segments.get(&board).copied().flatten().cloned(),
+                    segment: segment.cloned(),
                     ..period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?
                 },
                 source: match (row.period_id, row.ranking_id.zip(row.has_bucket_rows), row.archive_revision) {
@@ -133,9 +131,9 @@ impl Reader {
                 tiers: tiers.map(|tiers| Tiers::parse(&tiers)).transpose()?,
             };
             let version = Version { epoch: row.epoch, batches: Batch::from_numbers(row.batches) };
-            found.insert(board, (resolved, version, row.revision));
+            found[place] = Some((resolved, version, row.revision));
         }
-        Ok(wanted.iter().map(|(board, _)| found.remove(&board.id)).collect())
+        Ok(found)
     }
 
     /// Returns the opened periods of a board, newest first, at most `limit` of each kind.

@@ -24,4 +24,5 @@ pub mod second;
 pub mod segments;
 pub mod stop;
 pub mod tiers;
+pub mod templates;
 pub mod tls;

@@ -61,8 +61,8 @@ impl Api {
 pub(crate) fn record_write(request: &HttpRequest, board: &Board) {
     let mut notes = request.extensions_mut();
     match notes.get_mut::<WrittenBoards>() {
-        Some(WrittenBoards(boards)) => boards.push(board.id),
-        None => drop(notes.insert(WrittenBoards(vec![board.id]))),
+        Some(WrittenBoards(boards)) => boards.push(board.owner),
+        None => drop(notes.insert(WrittenBoards(vec![board.owner]))),
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) struct PendingEvent {
     /// Of an event for the quarantine.
     rule: Option<String>,
     detail: Option<String>,
+    board_id: i32,
 }
 
 /// All standings of a player, as `commit_batch` takes them.
@@ -37,10 +38,11 @@ pub(super) struct PlayerStandings {
     rank_keys: Vec<i64>,
     tie_keys: Vec<i64>,
     zero_periods: Option<Vec<i64>>,
+    board_id: i32,
 }
 
 impl PlayerStandings {
-    fn of(user_id: i64, entries: &BTreeMap<i64, Entry>) -> Self {
+    fn of(user_id: i64, board_id: i32, entries: &BTreeMap<i64, Entry>) -> Self {
         let zeros: Vec<i64> = entries.iter().filter(|(_, entry)| entry.only_zeros).map(|(period, _)| *period).collect();
         Self {
             user_id,
@@ -48,6 +50,7 @@ impl PlayerStandings {
             rank_keys: entries.values().map(|entry| entry.rank_key).collect(),
             tie_keys: entries.values().map(|entry| entry.tie_key).collect(),
             zero_periods: (!zeros.is_empty()).then_some(zeros),
+            board_id,
         }
     }
 }
@@ -71,6 +74,8 @@ pub(super) struct Columns {
     pub(super) metadata: Option<Vec<Option<String>>>,
     pub(super) players: Vec<PlayerStandings>,
     pub(super) entries: LoggedEntries,
+    /// The board of each of these entries.
+    pub(super) entry_boards: Vec<i32>,
     pub(super) member_users: Vec<i64>,
     pub(super) member_segments: Vec<String>,
 }
@@ -93,6 +98,7 @@ impl Columns {
                     tiebreak: event.tiebreak,
                     reason: event.reason.clone(),
                     external_id: event.id.clone(),
+                    board_id: facts.players[*player].board_id,
                     ..PendingEvent::default()
                 })
             };
@@ -124,9 +130,10 @@ impl Columns {
         }
         // Changed entries, before and after the batch.
         for change in &decisions.changes {
-            let entries = &mut columns.entries;
+            let (entries, player) = (&mut columns.entries, &facts.players[change.player]);
+            columns.entry_boards.push(player.board_id);
             entries.ranking_ids.push(change.ranking_id.0);
-            entries.user_ids.push(internal_id(&facts.players[change.player])?);
+            entries.user_ids.push(internal_id(player)?);
             entries.was_rank_keys.push(change.was.map(|entry| entry.rank_key));
             entries.was_tie_keys.push(change.was.map(|entry| entry.tie_key));
             entries.rank_keys.push(change.now.rank_key);
@@ -135,11 +142,12 @@ impl Columns {
         // All standings of the players with changes. Players not yet filled in a window are included,
         // so that their rows carry the batch.
         let changed = decisions.entries.keys().map(|(player, _)| *player);
-        for player in changed.chain(decisions.unfilled.iter().copied()).collect::<BTreeSet<_>>() {
-            let changed = decisions.entries.range((player, i64::MIN)..=(player, i64::MAX));
-            let mut entries = facts.players[player].entries.clone();
+        for index in changed.chain(decisions.unfilled.iter().copied()).collect::<BTreeSet<_>>() {
+            let (player, changed) =
+                (&facts.players[index], decisions.entries.range((index, i64::MIN)..=(index, i64::MAX)));
+            let mut entries = player.entries.clone();
             entries.extend(changed.map(|((_, period), entry)| (*period, *entry)));
-            columns.players.push(PlayerStandings::of(internal_id(&facts.players[player])?, &entries));
+            columns.players.push(PlayerStandings::of(internal_id(player)?, player.board_id, &entries));
         }
         Ok(columns)
     }

@@ -1,0 +1,55 @@
+-- Boards of a template share its rules, lanes, log and periods. A template is a row of boards whose
+-- slug is a pattern, such as level-*; it has no players of its own. A board of a template is a row of
+-- template_boards. Ledger, ids and standings refer to it by an id from the sequence of boards.
+
+ALTER TABLE centile_store.boards
+    ADD COLUMN is_template boolean NOT NULL DEFAULT false,
+    DROP CONSTRAINT boards_slug_form,
+    ADD CONSTRAINT boards_slug_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,39}$' OR is_template),
+    ADD CONSTRAINT boards_pattern_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,38}[*]$' OR NOT is_template),
+    ADD CONSTRAINT boards_template_rules CHECK (
+        NOT is_template OR (mode <> 'combined' AND snapshots IS NULL AND rolling = '{}' AND segments = '{}'));
+COMMENT ON COLUMN centile_store.boards.is_template IS
+    'Whether other boards have these rules, lanes and periods. The slug is then the pattern of their slugs.';
+COMMENT ON CONSTRAINT boards_pattern_form ON centile_store.boards IS
+    'pattern: must have up to 39 of a-z, 0-9, - and _, begin with a letter, and end with *';
+COMMENT ON CONSTRAINT boards_template_rules ON centile_store.boards IS
+    'template: has no combined mode, snapshots, rolling windows or segments';
+CREATE INDEX boards_templates_idx ON centile_store.boards (slug) WHERE is_template;
+
+CREATE TABLE centile_store.templates (
+    board_id   integer PRIMARY KEY CONSTRAINT templates_board_fkey REFERENCES centile_store.boards (id),
+    name       text COLLATE "C" NOT NULL CONSTRAINT templates_name_key UNIQUE
+               CONSTRAINT templates_name_form CHECK (name ~ '^[a-z][a-z0-9_-]{0,39}$'),
+    max_boards integer NOT NULL DEFAULT 1000000 CONSTRAINT templates_max_boards_range CHECK (max_boards BETWEEN 1 AND 100000000),
+    boards     integer NOT NULL DEFAULT 0
+) WITH (fillfactor = 20);
+COMMENT ON TABLE centile_store.templates IS
+    'Templates of boards, with the number of their boards and its maximum.';
+
+CREATE TABLE centile_store.template_boards (
+    id          integer PRIMARY KEY DEFAULT nextval('centile_store.boards_id_seq'),
+    template_id integer NOT NULL,
+    slug        text COLLATE "C" NOT NULL CONSTRAINT template_boards_slug_key UNIQUE
+                CONSTRAINT template_boards_slug_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,39}$')
+);
+COMMENT ON TABLE centile_store.template_boards IS
+    'Boards of templates. The first score creates them.';
+COMMENT ON COLUMN centile_store.template_boards.template_id IS
+    'The template''s row of boards.';
+
+-- Players and events of boards of templates have the ids of these boards.
+ALTER TABLE centile_store.players DROP CONSTRAINT players_board_fkey;
+ALTER TABLE centile_store.quarantine DROP CONSTRAINT quarantine_board_fkey;
+
+ALTER TYPE centile_store.pending_event ADD ATTRIBUTE board_id integer;
+ALTER TYPE centile_store.player_standings ADD ATTRIBUTE board_id integer;
+
+-- A board of a template has a ranking of its own in each period of the template.
+ALTER TABLE centile_store.rankings ADD COLUMN players_of integer;
+UPDATE centile_store.rankings SET players_of = board_id;
+ALTER TABLE centile_store.rankings ALTER COLUMN players_of SET NOT NULL;
+COMMENT ON COLUMN centile_store.rankings.players_of IS
+    'The board whose players it ranks: board_id or, in a period of a template, one of its boards.';
+CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings (players_of, period_id)
+    WHERE players_of <> board_id;

@@ -1,0 +1,9 @@
+-- At most one: centile.set_template refuses patterns that overlap.
+CREATE OR REPLACE FUNCTION centile_store.template_of(p_slug text) RETURNS integer
+LANGUAGE sql STABLE
+AS $$
+    SELECT b.id FROM centile_store.boards b WHERE b.is_template AND starts_with(p_slug, rtrim(b.slug, '*'))
+$$;
+
+COMMENT ON FUNCTION centile_store.template_of(text) IS
+'The template whose pattern a name of a board matches; NULL without one. Example: SELECT centile_store.template_of(''main'');';
