@@ -53,3 +53,6 @@ COMMENT ON COLUMN centile_store.rankings.players_of IS
     'The board whose players it ranks: board_id or, in a period of a template, one of its boards.';
 CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings (players_of, period_id)
     WHERE players_of <> board_id;
+
+-- A ban or an erasure finds the boards of templates on which a user has played.
+CREATE INDEX players_user_idx ON centile_store.players (user_id);

@@ -14,7 +14,7 @@ use crate::{
         json::EXACT_MAX,
         key::Key,
         name::Named as _,
-        tag::Tag,
+        template::{Template, TemplateSettings},
         tier::Tiers,
         user::check_text,
     },
@@ -74,21 +74,19 @@ pub async fn create(
     find(boards, &slug).await.map_err(Error::after_write).map(|board| Board::clone(&board))
 }
 
-/// Returns all boards, or those with a tag, ordered by slug. Leaves out damaged ones.
-pub async fn list(reader: &Reader, tag: Option<&Tag>) -> Result<Vec<Board>> {
-    Ok(reader.boards(BoardFilter { tag, ..BoardFilter::default() }).await?.0)
+/// Returns the selected boards, ordered by slug. Leaves out damaged ones.
+pub async fn list(reader: &Reader, filter: BoardFilter<'_>) -> Result<Vec<Board>> {
+    Ok(reader.boards(filter).await?.0)
 }
 
 /// Returns a page of the boards that the key's holder may read; without a key, that everyone may
-/// read. Also returns the cursor of the next page. A tag selects the boards that have it. Leaves out
-/// damaged boards.
+/// read. Also returns the cursor of the next page. Leaves out damaged boards.
 ///
 /// A cursor is the slug of the last board, which need not be in the list any more.
 pub(crate) async fn readable(
     reader: &Reader,
     key: Option<&Key>,
-    tag: Option<&Tag>,
-    limit: usize,
+    filter: BoardFilter<'_>,
     cursor: Option<&str>,
 ) -> Result<(Vec<Board>, Option<String>)> {
     let after = cursor.map(str::parse).transpose();
@@ -96,7 +94,7 @@ pub(crate) async fn readable(
         after.map_err(|_: Error| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
     // A key that lists no boards may read all of them.
     let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
-    reader.boards(BoardFilter { tag, after: after.as_ref(), readable, limit: Some(limit) }).await
+    reader.boards(BoardFilter { after: after.as_ref(), readable, ..filter }).await
 }
 
 /// Returns the board with this slug, from the cache if possible. [`Error::NotFound`] if there is
@@ -148,6 +146,28 @@ pub async fn update(
     admin.update_board(slug, change, by).await?;
     boards.forget(slug);
     find(boards, slug).await.map_err(Error::after_write).map(|board| Board::clone(&board))
+}
+
+/// Creates or changes a template.
+///
+/// [`Error::Conflict`] if the pattern shares names with another template, or if a rule can no longer
+/// change.
+pub(crate) async fn set_template(
+    admin: &Administrator,
+    boards: &Boards,
+    name: &str,
+    settings: &TemplateSettings,
+    by: &Actor,
+) -> Result<Template> {
+    check(&settings.rules, "UTC")?;
+    admin.set_template(name, settings, by).await?;
+    boards.forget_all();
+    template(&boards.reader, name).await.map_err(Error::after_write)
+}
+
+/// Returns a template. [`Error::NotFound`] if there is none.
+pub(crate) async fn template(reader: &Reader, name: &str) -> Result<Template> {
+    reader.templates(Some(name)).await?.pop().ok_or_else(|| Error::not_found(Resource::Template, name))
 }
 
 /// Checks values that PostgreSQL cannot check, or would reject with a vaguer message. `time_zone`
@@ -206,6 +226,13 @@ impl Boards {
         let mut changed_at = self.changed_at();
         *changed_at = Some(Instant::now());
         self.seen.invalidate(slug);
+    }
+
+    /// Drops all cached boards, because this instance has changed their template.
+    fn forget_all(&self) {
+        let mut changed_at = self.changed_at();
+        *changed_at = Some(Instant::now());
+        self.seen.invalidate_all();
     }
 
     /// Keeps the result of a look-up that began at `asked_at`, unless a later one or a change may

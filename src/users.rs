@@ -6,7 +6,7 @@ use crate::{
     Code, Error, Resource, Result,
     model::{
         act::{Act, Actor},
-        board::BoardSlug,
+        board::BoardPattern,
         segment::check_value,
         user::{Profile, User, UserId, check_text},
     },
@@ -25,7 +25,7 @@ pub struct Editor<'a> {
     /// Recorded in the audit log; required if `boards` is not empty.
     pub actor: Option<&'a Actor>,
     /// Boards whose players the editor may change; empty for all boards.
-    pub boards: &'a [BoardSlug],
+    pub boards: &'a [BoardPattern],
     pub allows_http_avatars: bool,
 }
 
@@ -197,19 +197,24 @@ pub async fn set_banned(
     let ban = admin.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
-    for (board_id, board) in admin.boards_with_events().await.map_err(Error::after_write)? {
-        let done = async {
-            admin.ban_on_board(&board, ban, act).await?;
-            rankings.acknowledge_all(board_id).await
-        };
-        match done.await {
-            Ok(()) => {}
-            // The later ban or unban changes all boards.
-            Err(error @ Error::Conflict { code: Code::BanSuperseded, .. }) => return Err(error),
-            Err(error) => {
-                tracing::error!(board, %error, "a ban or unban has not reached a board");
-                unchanged.push(board);
-                failed = Some(error);
+    // Templates come before their boards: from then on, no batch gives the player a row on another board.
+    for are_of_templates in [false, true] {
+        let boards =
+            if are_of_templates { admin.template_boards_of(ban).await } else { admin.boards_with_events().await };
+        for (owner, board) in boards.map_err(Error::after_write)? {
+            let done = async {
+                admin.ban_on_board(&board, ban, act).await?;
+                rankings.acknowledge_all(owner).await
+            };
+            match done.await {
+                Ok(()) => {}
+                // The later ban or unban changes all boards.
+                Err(error @ Error::Conflict { code: Code::BanSuperseded, .. }) => return Err(error),
+                Err(error) => {
+                    tracing::error!(board, %error, "a ban or unban has not reached a board");
+                    unchanged.push(board);
+                    failed = Some(error);
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ DECLARE
     v_live       text[];
     v_unknown    text;
 BEGIN
-    SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.slug = slug.slug);
+    SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.board_names b WHERE b.slug = slug.slug);
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
     ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN

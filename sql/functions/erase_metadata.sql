@@ -31,7 +31,9 @@ BEGIN
         SELECT count(*), max(s.occurred_at), (array_agg(s.id ORDER BY s.occurred_at DESC, s.id DESC))[1] INTO v_seen, v_at, v_id FROM seen s;
         v_left := v_left - v_seen;
         EXIT WHEN v_left = 0;
-        SELECT min(b.id), '-infinity', 0 INTO v_board_id, v_at, v_id FROM centile_store.boards b WHERE b.id > v_board_id;
+        SELECT least((SELECT min(b.id) FROM centile_store.boards b WHERE b.id > v_board_id),
+                     (SELECT min(p.board_id) FROM centile_store.players p WHERE p.user_id = p_user_id AND p.board_id > v_board_id)), '-infinity', 0
+        INTO v_board_id, v_at, v_id;
         EXIT WHEN v_board_id IS NULL;
     END LOOP;
     is_done := v_board_id IS NULL;

@@ -26,7 +26,7 @@ use crate::{
     instance::Instance,
     model::{
         board::{
-            ArchivedKind, Board, BoardSettings, BoardSlug, Buckets, KEPT_ARCHIVES_MAX, Mode, OnViolation, Order,
+            ArchivedKind, Board, BoardFilter, BoardSettings, BoardSlug, Buckets, KEPT_ARCHIVES_MAX, Mode, OnViolation, Order,
             PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties, WindowLength,
         },
         combination::{Aggregate, CombinationSettings, Join, RefreshRule, Source},
@@ -59,6 +59,12 @@ pub(super) enum Command {
         /// Only boards with this tag
         #[arg(long, value_name = "TAG", value_parser = value::<Tag>)]
         tag: Option<Tag>,
+        /// Boards of this template, which the list otherwise leaves out
+        #[arg(long, value_name = "NAME")]
+        template: Option<String>,
+        /// Only boards whose name begins with this text
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+        prefix: String,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -79,37 +85,8 @@ pub(super) struct Create {
     /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
     slug: BoardSlug,
-    /// How events combine into a player's score
-    ///
-    /// `sum` adds all points. `best` keeps the best event, `latest` the latest one.
-    #[arg(long, value_parser = event_modes(), default_value = "sum")]
-    mode: Mode,
-    /// Comma-separated kinds of period [default: `all_time,day,week,month`]
-    #[arg(long, value_name = "KINDS", value_parser = period_kinds(), value_delimiter = ',')]
-    periods: Option<Vec<PeriodKind>>,
-    /// Writer lanes, 1 to 64 [default: depends on the number of cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
-    lanes: Option<i16>,
-    /// Bucket bounds of new rankings: up to 99 comma-separated scores in ascending order
-    #[arg(long, value_name = "SCORES", value_delimiter = ',', allow_hyphen_values = true)]
-    layout_bounds: Vec<i64>,
-    /// Expected maximum score: new rankings start with 100 buckets of equal width up to it
-    #[arg(long, value_name = "SCORE", conflicts_with = "layout_bounds", allow_negative_numbers = true)]
-    expected_points: Option<i64>,
-    /// Attribute of players by which each period also has separate rankings, such as country; repeat
-    /// for each, up to 4
-    ///
-    /// The name has 1 to 32 lower-case letters, digits and `_`. `centile user set --attribute
-    /// country=DE` sets the value of a player. Cannot be combined with --snapshots or --rolling, and
-    /// cannot change once the board has events.
-    #[arg(long = "segment", value_name = "ATTRIBUTE", value_parser = value::<Attribute>)]
-    segments: Vec<Attribute>,
     #[command(flatten)]
-    ranking: RankingFlags,
-    #[command(flatten)]
-    events: EventFlags,
-    #[command(flatten)]
-    display: DisplayFlags,
+    rules: RuleFlags,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -180,6 +157,59 @@ pub(super) struct Change {
     json: bool,
     #[command(flatten)]
     by: By,
+}
+
+/// Rules of a new board.
+#[derive(Debug, Args)]
+pub(super) struct RuleFlags {
+    /// How events combine into a player's score [new board: sum]
+    ///
+    /// `sum` adds all points. `best` keeps the best event, `latest` the latest one.
+    #[arg(long, value_parser = event_modes())]
+    mode: Option<Mode>,
+    /// Comma-separated kinds of period [default: `all_time,day,week,month`]
+    #[arg(long, value_name = "KINDS", value_parser = period_kinds(), value_delimiter = ',')]
+    periods: Option<Vec<PeriodKind>>,
+    /// Writer lanes, 1 to 64 [default: depends on the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
+    lanes: Option<i16>,
+    /// Bucket bounds of new rankings: up to 99 comma-separated scores in ascending order
+    #[arg(long, value_name = "SCORES", value_delimiter = ',', allow_hyphen_values = true)]
+    layout_bounds: Vec<i64>,
+    /// Expected maximum score: new rankings start with 100 buckets of equal width up to it
+    #[arg(long, value_name = "SCORE", conflicts_with = "layout_bounds", allow_negative_numbers = true)]
+    expected_points: Option<i64>,
+    /// Attribute of players by which each period also has separate rankings, such as country; repeat
+    /// for each, up to 4
+    ///
+    /// The name has 1 to 32 lower-case letters, digits and `_`. `centile user set --attribute
+    /// country=DE` sets the value of a player. Cannot be combined with --snapshots or --rolling, and
+    /// cannot change once the board has events.
+    #[arg(long = "segment", value_name = "ATTRIBUTE", value_parser = value::<Attribute>)]
+    segments: Vec<Attribute>,
+    #[command(flatten)]
+    ranking: RankingFlags,
+    #[command(flatten)]
+    events: EventFlags,
+    #[command(flatten)]
+    display: DisplayFlags,
+}
+
+impl RuleFlags {
+    pub(super) fn settings(self) -> Result<BoardSettings> {
+        let bounds = Some(self.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
+        Ok(self.display.add_to(BoardSettings {
+            mode: self.mode,
+            order: self.ranking.order,
+            ties: self.ranking.ties,
+            time_zone: self.ranking.time_zone,
+            periods: self.periods,
+            lanes: self.lanes,
+            first_layout: self.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
+            segments: Some(self.segments),
+            ..self.events.settings()?
+        }))
+    }
 }
 
 /// How a new board ranks.
@@ -465,14 +495,24 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 output::print(format!("board {slug} changed"))
             }
         }
-        Command::List { tag, json } => {
-            let boards =
-                with_instance(config, async |instance| boards::list(&instance.store.reader, tag.as_ref()).await)
-                    .await?;
+        Command::List { tag, template, prefix, json } => {
+            let filter = BoardFilter {
+                tag: tag.as_ref(),
+                template: template.as_deref(),
+                prefix: &prefix,
+                ..BoardFilter::default()
+            };
+            let boards = with_instance(config, async |instance| {
+                if let Some(template) = &template {
+                    boards::template(&instance.store.reader, template).await?;
+                }
+                boards::list(&instance.store.reader, filter).await
+            })
+            .await?;
             if json {
                 return output::print_json(&boards.iter().map(BoardResponse::from).collect::<Vec<_>>());
             }
-            if boards.is_empty() && tag.is_none() {
+            if boards.is_empty() && tag.is_none() && template.is_none() && prefix.is_empty() {
                 output::note("There are no boards yet. Create one: centile board create SLUG");
             }
             let head = ["SLUG", "TITLE", "MODE", "ORDER", "TIES", "PERIODS", "LANES", "TIME ZONE", "TAGS"];
@@ -521,19 +561,9 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
 
 async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
     let by = create.by.actor()?;
-    let layout_flag = if create.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
-    let bounds = Some(create.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
-    let settings = create.display.add_to(BoardSettings {
-        mode: Some(create.mode),
-        order: create.ranking.order,
-        ties: create.ranking.ties,
-        time_zone: create.ranking.time_zone,
-        periods: create.periods,
-        lanes: create.lanes,
-        first_layout: create.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
-        segments: Some(create.segments),
-        ..create.events.settings()?
-    });
+    let layout_flag = if create.rules.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
+    let settings = create.rules.settings()?;
+    let settings = BoardSettings { mode: settings.mode.or(Some(Mode::Sum)), ..settings };
     let created = boards::create(&instance.store.admin, &instance.boards, create.slug, settings, &by).await;
     created.map_err(|error| match error {
         Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {

@@ -14,7 +14,7 @@ use crate::{
     },
     config::{Config, named, time, value},
     model::{
-        board::BoardSlug,
+        board::BoardPattern,
         key::{Key, NewKey, Role},
         name::Named as _,
     },
@@ -59,9 +59,9 @@ pub(super) struct Create {
     /// players. `admin` may do everything.
     #[arg(long, value_parser = named::<Role>())]
     role: Role,
-    /// Board that the key may access; repeat for each board
-    #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
-    boards: Vec<BoardSlug>,
+    /// Board that the key may access, or the pattern of a template; repeat for each
+    #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardPattern>)]
+    boards: Vec<BoardPattern>,
     /// Allow access to all boards; always set for admin keys
     #[arg(long)]
     all_boards: bool,
@@ -164,7 +164,7 @@ struct KeyJson<'a> {
     key_id: &'a str,
     name: &'a str,
     role: Role,
-    boards: &'a [BoardSlug],
+    boards: &'a [BoardPattern],
     state: &'static str,
     created_at: DateTime<Utc>,
     expires_at: Option<DateTime<Utc>>,

@@ -28,6 +28,7 @@ mod secrets;
 mod serve;
 mod stop;
 mod stream;
+mod template;
 mod user;
 mod verify;
 mod webhook;
@@ -78,6 +79,9 @@ enum Command {
     /// Create, change and show boards
     #[command(subcommand)]
     Board(board::Command),
+    /// Create, change and show templates: rules of boards that their first score creates
+    #[command(subcommand)]
+    Template(template::Command),
     /// Create and list seasons: periods with explicit start and end
     #[command(subcommand)]
     Season(season::Command),
@@ -219,6 +223,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Cluster(command) => cluster::run(config, command).await,
         Command::Serve(settings) => serve::run(config, &settings).await,
         Command::Board(command) => board::run(config, command).await,
+        Command::Template(command) => template::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,
         Command::Secrets(command) => secrets::run(config, command).await,
         Command::Import(import) => import::run(config, import).await,

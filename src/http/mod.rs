@@ -53,7 +53,7 @@ use crate::{
     http::{
         api::{
             board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, openapi,
-            period, progress, quarantine, season, standing, standings, submit, tier, transactions, user,
+            period, progress, quarantine, season, standing, standings, submit, template, tier, transactions, user,
         },
         pages::{embed, ops, site},
         server::{
@@ -121,6 +121,8 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/quarantine").get(quarantine::list),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/reject").on(Method::POST, quarantine::reject),
+        Endpoint::new("/v1/templates").get(template::list),
+        Endpoint::new("/v1/templates/{template}").get(template::show).on(Method::PUT, template::set),
         Endpoint::new("/v1/users/{user_id}")
             .get(user::show)
             .on(Method::PUT, user::put)

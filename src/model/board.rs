@@ -1,7 +1,7 @@
 //! Boards and their rules.
 
 pub use crate::model::rule::{
-    ArchivedKind, BoardSlug, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties,
+    ArchivedKind, BoardPattern, BoardSlug, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties,
     WindowLength,
 };
 
@@ -30,10 +30,14 @@ use crate::{
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BoardFilter<'a> {
     pub tag: Option<&'a Tag>,
+    /// Boards of this template; `None` selects boards of their own.
+    pub template: Option<&'a str>,
+    /// Beginning of the slugs.
+    pub prefix: &'a str,
     /// Only boards after this one.
     pub after: Option<&'a BoardSlug>,
     /// Only public boards and these.
-    pub readable: Option<&'a [BoardSlug]>,
+    pub readable: Option<&'a [BoardPattern]>,
     pub limit: Option<usize>,
 }
 

@@ -53,6 +53,8 @@ pub enum Code {
     BoardExists,
     /// The board has events, so this rule can no longer change.
     BoardHasEvents,
+    /// The template has its maximum number of boards.
+    TooManyBoards,
     /// The board is computed from other boards, so nothing can be written to it.
     BoardCombined,
     /// The board has a season with this name.
@@ -157,6 +159,7 @@ impl Code {
             | Self::PeriodClosed
             | Self::BoardExists
             | Self::BoardHasEvents
+            | Self::TooManyBoards
             | Self::BoardCombined
             | Self::SeasonExists
             | Self::SeasonHasScores

@@ -125,6 +125,8 @@ pub enum Resource {
     Path,
     /// A board.
     Board,
+    /// A template of boards.
+    Template,
     /// A player.
     User,
     /// The score of a player who exists.
@@ -149,6 +151,7 @@ impl Resource {
         match self {
             Self::Path => "path",
             Self::Board => "board",
+            Self::Template => "template",
             Self::User => "user",
             Self::Score => "score of user",
             Self::Period => "period",
@@ -170,7 +173,7 @@ impl Resource {
             Self::Transaction => Code::TransactionNotFound,
             Self::QuarantinedEvent => Code::QuarantinedEventNotFound,
             Self::Key => Code::KeyNotFound,
-            Self::Webhook | Self::Message => Code::NotFound,
+            Self::Template | Self::Webhook | Self::Message => Code::NotFound,
         }
     }
 }

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use crate::{Error, Result, model::rule::BoardSlug};
+use crate::{
+    Error, Result,
+    model::rule::{BoardPattern, BoardSlug},
+};
 
 /// Permissions of a key.
 #[derive(
@@ -42,8 +45,8 @@ pub struct Key {
     /// without a gap.
     pub name: String,
     pub role: Role,
-    /// Boards that the key may access; empty for all boards.
-    pub boards: Vec<BoardSlug>,
+    /// Boards that the key may access, or patterns of templates; empty for all boards.
+    pub boards: Vec<BoardPattern>,
     pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
@@ -92,7 +95,7 @@ impl Key {
     }
 
     fn is_for(&self, board: &BoardSlug) -> bool {
-        self.boards.is_empty() || self.boards.contains(board)
+        self.boards.is_empty() || self.boards.iter().any(|pattern| pattern.matches(board))
     }
 
     /// Checks that the key is an admin key. [`Error::Forbidden`] otherwise.
@@ -110,8 +113,9 @@ pub struct NewKey {
     /// Name of the client, 1 to 128 bytes.
     pub name: String,
     pub role: Role,
-    /// Boards that the key may access; empty for all boards, as for an admin key.
-    pub boards: Vec<BoardSlug>,
+    /// Boards that the key may access, or patterns of templates; empty for all boards, as for an admin
+    /// key.
+    pub boards: Vec<BoardPattern>,
     pub expires_at: Option<DateTime<Utc>>,
 }
 
@@ -120,7 +124,7 @@ impl NewKey {
     ///
     /// A key is for all boards only on request, or as an admin key. [`Error::Invalid`] if boards
     /// are missing or repeated, or given together with `all_boards` or the admin role.
-    pub fn boards(role: Role, boards: Option<Vec<BoardSlug>>, all_boards: bool) -> Result<Vec<BoardSlug>> {
+    pub fn boards(role: Role, boards: Option<Vec<BoardPattern>>, all_boards: bool) -> Result<Vec<BoardPattern>> {
         let invalid = |message: &str| Err(Error::invalid("boards", message));
         match boards {
             Some(_) if role == Role::Admin => invalid("must be absent: an admin key is for all boards"),

@@ -34,6 +34,7 @@ pub mod segment;
 pub mod settings;
 pub mod tag;
 pub(crate) mod text;
+pub mod template;
 pub mod tier;
 pub mod user;
 pub mod verification;

@@ -274,4 +274,35 @@ impl fmt::Display for BoardSlug {
     }
 }
 
-as_text!(WindowLength, BoardSlug);
+/// A board or, with `*` at its end, all boards of a template: the pattern of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BoardPattern(String);
+
+impl BoardPattern {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether the name of a board matches.
+    #[must_use]
+    pub fn matches(&self, slug: &BoardSlug) -> bool {
+        self.0.strip_suffix('*').map_or(self.0 == slug.0, |start| slug.0.starts_with(start))
+    }
+}
+
+impl FromStr for BoardPattern {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        text.strip_suffix('*').unwrap_or(text).parse::<BoardSlug>().map(|_| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for BoardPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+as_text!(WindowLength, BoardSlug, BoardPattern);

@@ -8,6 +8,7 @@ pub(super) mod board;
 mod load;
 mod memory;
 mod rounds;
+mod small;
 pub(crate) mod status;
 
 use std::{
@@ -32,7 +33,10 @@ use crate::{
     model::id::RankingId,
     ranking::{
         batcher::{Batcher, Work},
-        index_registry::board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
+        index_registry::{
+            board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
+            small::{SmallRanking, SmallRankings},
+        },
         rank_index::key::RankKey,
         user_lookup::UserLookup,
     },
@@ -46,6 +50,9 @@ use crate::{
 
 /// Maximum concurrent rounds of each board, and maximum concurrent rounds of several boards.
 const MAX_ROUNDS: usize = 1;
+
+/// Statements that read small rankings at the same time.
+const SMALL_READS_AT_ONCE: usize = 4;
 
 /// Time after which SQL may answer a request that waits for a round.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
@@ -76,6 +83,8 @@ pub(crate) struct IndexRegistry {
     is_paused: AtomicBool,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
     joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
+    /// Reads of small rankings.
+    small: Arc<Batcher<RankingId, Result<SmallRankings>>>,
     /// One index loads at a time.
     loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
@@ -121,13 +130,19 @@ enum IndexState {
     Refused,
 }
 
-/// A ranking in memory, after a round that began after the request.
+/// A ranking in memory, after a round or statement that began after the request.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexView {
     indexes: Arc<IndexRegistry>,
-    board: Arc<BoardIndexes>,
-    ranking_id: RankingId,
-    round: Arc<RoundResult>,
+    source: ViewSource,
+}
+
+#[derive(Debug, Clone)]
+enum ViewSource {
+    /// An index that the instance keeps, after a round.
+    Kept { board: Arc<BoardIndexes>, ranking_id: RankingId, round: Arc<RoundResult> },
+    /// A small ranking, as read for this request.
+    Small(Arc<SmallRanking>),
 }
 
 impl IndexRegistry {
@@ -153,6 +168,7 @@ impl IndexRegistry {
             is_paused: AtomicBool::new(false),
             boards: RwLock::default(),
             joint_rounds: Batcher::new(MAX_ROUNDS, runtime.clone(), tasks.clone()),
+            small: Batcher::new(SMALL_READS_AT_ONCE, runtime.clone(), tasks.clone()),
             loading: Arc::new(Semaphore::new(1)),
             reserved: AtomicU64::new(0),
             bounds: tokio::sync::Mutex::default(),
@@ -224,6 +240,9 @@ impl IndexRegistry {
         ranking: RankingRef,
         is_shared: bool,
     ) -> Result<ReadPath> {
+        if ranking.is_small() {
+            return self.small_view(resolved, ranking).await.map(ReadPath::Index);
+        }
         // While the index loads, SQL answers, unless the index is ready first.
         let board = match self.index_state(slug, resolved, ranking) {
             IndexState::Ready(board) => board,
@@ -277,6 +296,9 @@ impl IndexRegistry {
     pub(super) async fn index_views(self: &Arc<Self>, wanted: &[Option<IndexRequest<'_>>]) -> Vec<Option<IndexView>> {
         let ready = wanted.iter().map(|wanted| {
             let (slug, resolved, ranking) = (*wanted)?;
+            if ranking.is_small() {
+                return None;
+            }
             match self.index_state(slug, resolved, ranking) {
                 IndexState::Ready(board) => Some((board, resolved, ranking)),
                 IndexState::Loading(_) | IndexState::Refused => None,
@@ -333,10 +355,11 @@ impl IndexRegistry {
     ) -> Option<IndexView> {
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
-        let is_valid = resolved.valid_from.is_none_or(|from| from <= end.read_at)
-            && resolved.valid_until.is_none_or(|until| end.read_at < until)
-            && end.rankings.iter().any(is_current);
-        is_valid.then(|| IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end })
+        let is_valid = resolved.holds_at(end.read_at) && end.rankings.iter().any(is_current);
+        is_valid.then(|| {
+            let source = ViewSource::Kept { board, ranking_id: ranking.ranking_id, round: end };
+            IndexView { indexes: Arc::clone(self), source }
+        })
     }
 
     /// Returns the SQL read path, with a permit unless the read is shared.
@@ -465,22 +488,41 @@ impl IndexView {
     /// Reads from the index. `read` also gets the profile revision of the directory.
     /// [`Error::Replaced`] if the index was dropped after the round.
     pub(crate) fn read_index<T>(&self, read: impl FnOnce(&LoadedIndex, i64) -> T) -> Result<T> {
-        let revision = self.indexes.users.revision(&self.round.epoch);
-        match self.board.rankings().get(&self.ranking_id) {
-            Some(IndexSlot::Ready(loaded)) if loaded.version.epoch == self.round.epoch => Ok(read(loaded, revision)),
-            _ => Err(Error::Replaced),
+        match &self.source {
+            ViewSource::Small(small) => Ok(read(&small.loaded, small.revision)),
+            ViewSource::Kept { board, ranking_id, round } => {
+                let revision = self.indexes.users.revision(&round.epoch);
+                match board.rankings().get(ranking_id) {
+                    Some(IndexSlot::Ready(loaded)) if loaded.version.epoch == round.epoch => Ok(read(loaded, revision)),
+                    _ => Err(Error::Replaced),
+                }
+            }
         }
     }
 
     /// Returns the internal id of each user, `None` for an unknown one. [`Error::Replaced`] if the
     /// epoch has changed.
     pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
-        self.indexes.users.find(&self.round.epoch, external_ids).await
+        match &self.source {
+            ViewSource::Kept { round, .. } => self.indexes.users.find(&round.epoch, external_ids).await,
+            ViewSource::Small(small) => {
+                let mut found: Vec<_> = external_ids.iter().map(|id| small.find(id)).collect();
+                // Others may exist, without a score.
+                if found.iter().any(Option::is_none) {
+                    self.indexes.users.start_epoch(&small.loaded.version.epoch, small.revision);
+                    found = self.indexes.users.find(&small.loaded.version.epoch, external_ids).await?;
+                }
+                Ok(found)
+            }
+        }
     }
 
     /// Returns the profiles of users, in their order. [`Error::Replaced`] if the epoch has changed.
     pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
-        self.indexes.users.profiles(&self.round.epoch, user_ids).await
+        match &self.source {
+            ViewSource::Kept { round, .. } => self.indexes.users.profiles(&round.epoch, user_ids).await,
+            ViewSource::Small(small) => small.profiles(user_ids),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardFilter, BoardSettings, BoardSlug},
+        board::{Board, BoardFilter, BoardPattern, BoardSettings, BoardSlug},
         tag::Tag,
     },
     store::{Administrator, Reader, ScoreWriter, error::written, undamaged},
@@ -60,6 +60,8 @@ impl Reader {
             "sql/queries/boards.sql",
             slug.map(BoardSlug::as_str),
             filter.tag.map(Tag::as_str),
+            filter.template,
+            filter.prefix,
             filter.after.map_or("", BoardSlug::as_str),
             readable.as_deref(),
             filter.limit.map(|limit| i64::try_from(limit).map_or(i64::MAX, |limit| limit.saturating_add(1))),
@@ -67,8 +69,8 @@ impl Reader {
         self.servers.read_coordinator(query.fetch_all(&self.readers)).await
     }
 
-    /// Returns a board that requires a key and is none of these.
-    pub(crate) async fn private_board(&self, but: &[BoardSlug]) -> Result<Option<BoardSlug>> {
+    /// Returns a board or template that requires a key and is none of these.
+    pub(crate) async fn private_board(&self, but: &[BoardPattern]) -> Result<Option<BoardPattern>> {
         let query = sqlx::query_scalar!(
             "SELECT slug FROM centile_store.boards WHERE reading = 'key' AND slug <> ALL ($1) LIMIT 1",
             &texts(but)
@@ -89,8 +91,8 @@ impl ScoreWriter {
 }
 
 impl Administrator {
-    /// Returns id and slug of the boards that have events. Reads from the primary, which knows all of
-    /// them.
+    /// Returns id and slug of the boards and templates that have events. Reads from the primary, which
+    /// knows all of them.
     pub(crate) async fn boards_with_events(&self) -> Result<Vec<(i32, String)>> {
         let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' ORDER BY slug")
             .fetch_all(&self.writers)

@@ -11,12 +11,23 @@ const CLOCK_RETRY: Duration = Duration::from_secs(5);
 
 /// Constraint, the field that it concerns, and the error detail. Messages about rules of a board are
 /// comments of their constraints in the database.
-const CONSTRAINTS: [(&str, &str, &str); 14] = [
+const CONSTRAINTS: [(&str, &str, &str); 17] = [
     (
         "boards_slug_form",
         "slug",
         "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
     ),
+    (
+        "boards_pattern_form",
+        "pattern",
+        "must be up to 39 lower-case letters, digits, '-' and '_', beginning with a letter, and '*' at the end",
+    ),
+    (
+        "templates_name_form",
+        "name",
+        "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
+    ),
+    ("templates_max_boards_range", "max_boards", "must be 1 to 100000000"),
     ("users_reading_known", "reading", "must be public, key or default"),
     ("combinations_join_rule_known", "join", "must be union or intersection"),
     ("combinations_aggregate_known", "aggregate", "must be sum, min or max"),

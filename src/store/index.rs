@@ -101,6 +101,18 @@ pub(crate) struct StoredProfile {
     pub(crate) avatar: Option<String>,
 }
 
+/// A whole ranking, read in one snapshot.
+#[derive(Debug)]
+pub(crate) struct SmallSnapshot {
+    pub(crate) ranking_id: RankingId,
+    /// The database's clock at the start of the statement.
+    pub(crate) read_at: DateTime<Utc>,
+    pub(crate) version: Version,
+    pub(crate) revision: i64,
+    /// Rank key and tie key of each player, in any order.
+    pub(crate) players: Vec<((i64, i64), StoredProfile)>,
+}
+
 /// A ranking of an open period, with the name of the period.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedRanking {
@@ -258,6 +270,29 @@ impl IndexReader {
         Ok((epoch, revision, profiles))
     }
 
+    /// Returns the current ones of these rankings of boards of templates.
+    pub(crate) async fn small_rankings(&self, ranking_ids: &[RankingId]) -> Result<Vec<SmallSnapshot>> {
+        let ids: Vec<i64> = ranking_ids.iter().map(|id| id.0).collect();
+        let rows = sqlx::query_file!("sql/queries/small_rankings.sql", &ids).fetch_all(&self.reader.readers).await?;
+        rows.into_iter()
+            .map(|row| {
+                let keys = paired("rank keys and tie keys", elements(row.rank_keys), elements(row.tie_keys))?;
+                let names = paired("names and avatars", elements(row.names), elements(row.avatars))?;
+                let users = paired("ids of users", elements(row.user_ids), elements(row.external_ids))?;
+                let profiles = paired("users and their names", users, names)?.map(
+                    |((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar },
+                );
+                Ok(SmallSnapshot {
+                    ranking_id: RankingId(row.ranking_id),
+                    read_at: row.read_at,
+                    version: Version { epoch: row.epoch, batches: Batch::from_numbers(row.batches) },
+                    revision: row.revision,
+                    players: paired("keys and players", keys, profiles)?.collect(),
+                })
+            })
+            .collect()
+    }
+
     /// Returns the current rankings of a board's open periods.
     pub(crate) async fn indexable_rankings(&self, board: i32) -> Result<Vec<NamedRanking>> {
         let rows =
@@ -267,6 +302,7 @@ impl IndexReader {
                 Ok(NamedRanking {
                     ranking: RankingRef {
                         board,
+                        players_of: board,
                         period_id: row.period_id,
                         ranking_id: RankingId(row.ranking_id),
                         has_bucket_rows: row.has_bucket_rows,

@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::BoardSlug,
+        board::BoardPattern,
         key::{Key, NewKey, Role},
         name::Named as _,
     },
@@ -43,7 +43,7 @@ macro_rules! key {
     };
 }
 
-fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
+fn boards(slugs: &[String]) -> Result<Vec<BoardPattern>> {
     slugs.iter().map(|slug| slug.parse()).collect()
 }
 

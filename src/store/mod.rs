@@ -29,6 +29,7 @@ pub(crate) mod replica;
 pub(crate) mod rows;
 pub(crate) mod score;
 pub(crate) mod season;
+pub(crate) mod template;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 pub(crate) mod verification;

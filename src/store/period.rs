@@ -66,10 +66,26 @@ impl ArchiveRef {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RankingRef {
     pub(crate) board: i32,
+    /// The board whose players it ranks: `board` or, if that is a template, one of its boards.
+    pub(crate) players_of: i32,
     pub(crate) period_id: i64,
     pub(crate) ranking_id: RankingId,
     /// Whether it has bucket rows. Without them, SQL answers only downloads and functions in psql.
     pub(crate) has_bucket_rows: bool,
+}
+
+impl RankingRef {
+    /// Returns whether it belongs to a board of a template and has no bucket rows: its players are few.
+    pub(crate) fn is_small(self) -> bool {
+        self.players_of != self.board && !self.has_bucket_rows
+    }
+}
+
+impl ResolvedPeriod {
+    /// Returns whether the selector means the period at a time of the database's clock.
+    pub(crate) fn holds_at(&self, at: DateTime<Utc>) -> bool {
+        self.valid_from.is_none_or(|from| from <= at) && self.valid_until.is_none_or(|until| at < until)
+    }
 }
 
 /// A period's kind, its first instant, and the first instant after it; `None` for `all_time`.
@@ -107,7 +123,7 @@ impl Reader {
         for row in query.fetch_all(&self.readers).await? {
             let place = usize::try_from(row.place - 1).unwrap_or(usize::MAX);
             let Some((board, selector)) = wanted.get(place) else { continue };
-            let (board, segment) = (board.owner, selector.segment());
+            let (players_of, board, segment) = (board.id, board.owner, selector.segment());
             let tiers = row.tiers.filter(|_| row.ranking_id.is_none() && row.archive_revision.is_some());
             let resolved = ResolvedPeriod {
                 period: Period {
@@ -117,7 +133,7 @@ impl Reader {
                 source: match (row.period_id, row.ranking_id.zip(row.has_bucket_rows), row.archive_revision) {
                     (Some(period_id), Some((ranking_id, has_bucket_rows)), _) => {
                         let ranking_id = RankingId(ranking_id);
-                        Some(PeriodSource::Live(RankingRef { board, period_id, ranking_id, has_bucket_rows }))
+                        Some(PeriodSource::Live(RankingRef { board, players_of, period_id, ranking_id, has_bucket_rows }))
                     }
                     (Some(period_id), None, Some(revision)) => {
                         Some(PeriodSource::Archive(ArchiveRef { board, period_id, revision }))

@@ -239,6 +239,17 @@ impl Administrator {
         written(query.fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?).await).map(drop)
     }
 
+    /// Returns the boards of templates on which the user has a row: template and slug.
+    pub(crate) async fn template_boards_of(&self, ban: Ban) -> Result<Vec<(i32, String)>> {
+        let query = sqlx::query!(
+            "SELECT n.template_id, n.slug FROM centile_store.players p JOIN centile_store.template_boards n ON n.id = p.board_id
+             WHERE p.user_id = $1 ORDER BY n.id",
+            ban.internal_id
+        );
+        let boards = query.fetch_all(&self.writers).await?;
+        Ok(boards.into_iter().map(|board| (board.template_id, board.slug)).collect())
+    }
+
     /// Completes a ban or an unban after the last board; returns the user's current id.
     pub(crate) async fn end_ban(&self, ban: Ban, act: &Act) -> Result<String> {
         let query = sqlx::query_scalar!(

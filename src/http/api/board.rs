@@ -24,7 +24,7 @@ use crate::{
         },
     },
     model::{
-        board::{Board, BoardSettings, Limits},
+        board::{Board, BoardFilter, BoardSettings, Limits},
         combination::Combination,
         tag::Tag,
     },
@@ -69,6 +69,12 @@ pub(crate) struct BoardsQuery {
     /// Only boards with this tag.
     #[param(value_type = Option<Tag>)]
     tag: Option<String>,
+    /// Only boards of this template. Without it, the list has no boards of templates.
+    #[param(min_length = 1, max_length = 40)]
+    template: Option<String>,
+    /// Only boards whose name begins with this text.
+    #[param(min_length = 1, max_length = 40)]
+    prefix: Option<String>,
     /// Maximum rows of the page.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
@@ -121,12 +127,22 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let BoardsQuery { tag, limit, cursor } = query::parse(&request)?;
+    let BoardsQuery { tag, template, prefix, limit, cursor } = query::parse(&request)?;
     let tag = query::tag(tag.as_deref())?;
     let limit = query::bounded("limit", limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
     let key = caller::optional_key(&api, &request).await?;
     let reader = &api.instance.store.reader;
-    let (boards, next) = boards::readable(reader, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
+    if let Some(template) = &template {
+        boards::template(reader, template).await?;
+    }
+    let filter = BoardFilter {
+        tag: tag.as_ref(),
+        template: template.as_deref(),
+        prefix: prefix.as_deref().unwrap_or_default(),
+        limit: Some(limit),
+        ..BoardFilter::default()
+    };
+    let (boards, next) = boards::readable(reader, key.as_deref(), filter, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     let is_server = |board: &Board| key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
     let data = boards.iter().map(|board| BoardResponse::of(board, is_server(board))).collect();

@@ -27,7 +27,7 @@ use crate::{
         },
     },
     model::{
-        board::BoardSlug,
+        board::BoardPattern,
         key::{Key, KeyState, NewKey, Role},
     },
 };
@@ -42,9 +42,9 @@ pub(crate) struct CreateKey {
     name: String,
     /// Rights of the key.
     role: Role,
-    /// Boards of the key, each once. Absent for a key for all boards and for an admin key.
+    /// Boards of the key, or patterns of templates, each once. Absent for a key for all boards and for an admin key.
     #[schema(value_type = Option<BTreeSet<BoardName>>, min_items = 1, example = json!(["arena"]))]
-    boards: Option<Vec<BoardSlug>>,
+    boards: Option<Vec<BoardPattern>>,
     /// Whether the key is for all boards. An admin key always is.
     all_boards: Option<bool>,
     /// When the key expires; never when absent.
@@ -52,9 +52,9 @@ pub(crate) struct CreateKey {
     expires_at: Option<String>,
 }
 
-/// Name of a board.
+/// Name of a board, or pattern of a template.
 #[derive(Debug, ToSchema)]
-#[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+#[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*[*]?$")]
 #[expect(dead_code, reason = "describes a valid board name")]
 struct BoardName(String);
 

@@ -29,6 +29,7 @@ pub(crate) mod season;
 pub(crate) mod standing;
 pub(crate) mod standings;
 pub(crate) mod submit;
+pub(crate) mod template;
 pub(crate) mod tier;
 pub(crate) mod timestamp;
 pub(crate) mod top;

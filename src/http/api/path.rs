@@ -28,6 +28,22 @@ impl BoardPath {
     }
 }
 
+/// Path of a template.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct TemplatePath {
+    /// Name of the template.
+    #[param(example = "level", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    pub(crate) template: String,
+}
+
+impl TemplatePath {
+    /// Reads the template's name from the path of `request`.
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
+        Ok(Self { template: segment(request, "template")? })
+    }
+}
+
 /// Parses the name of a board. A name that no board can have is reported like an unknown board.
 pub(crate) fn board_slug(name: String) -> Result<BoardSlug> {
     BoardSlug::from_str(&name).map_err(|error| Error::NotFound {

@@ -20,7 +20,7 @@ use crate::{
         },
     },
     model::{
-        board::Board,
+        board::{Board, BoardFilter},
         rank::{AnsweredBy, PlayerStanding},
         tag::Tag,
     },
@@ -127,8 +127,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     // Select the boards that the caller may read, and charge the rate limit for their number.
     let key = caller::optional_key(&api, &request).await?;
     let reader = &api.instance.store.reader;
-    let (boards, next_cursor) =
-        boards::readable(reader, key.as_deref(), tag.as_ref(), limit, cursor.as_deref()).await?;
+    let filter = BoardFilter { tag: tag.as_ref(), limit: Some(limit), ..BoardFilter::default() };
+    let (boards, next_cursor) = boards::readable(reader, key.as_deref(), filter, cursor.as_deref()).await?;
     rate::charge(&request, boards.len())?;
     // Read the player's standing on each of them.
     let rankings = api.rankings_for(&request).await?;

@@ -221,7 +221,8 @@ pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest, user_id: &U
     }
     let boards = key.as_ref().map_or(&[][..], |key| &key.boards);
     if let Some(private) = api.instance.store.reader.private_board(boards).await? {
-        return key.map_or_else(|| Err(key_cache::missing()), |key| key.may_read(&private));
+        let key = key.ok_or_else(key_cache::missing)?;
+        return Err(Error::Forbidden(format!("key {} may not read board {private}", key.id)));
     }
     readable_profile(api, key.as_deref(), user_id).await.map(drop)
 }

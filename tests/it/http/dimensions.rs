@@ -470,16 +470,16 @@ async fn lists_read_no_other_boards() {
         (shown, rows_read_of(&mut connection, "^boards").await - before)
     };
     for (arguments, wanted) in [
-        ("NULL, '', '{}', 101", 21),
-        ("NULL, 'b1000', '{}', 6", 6),
-        ("NULL, 'b1000', '{b1001,b1002,b0007}', 6", 6),
-        ("NULL, 'b1000', NULL, 101", 101),
-        ("'rare', '', '{}', 101", 10),
-        ("'rare', '', NULL, 101", 10),
-        ("'all', '', '{}', 6", 6),
-        ("'all', '', NULL, 101", 101),
-        ("'none', '', '{}', 101", 0),
-        ("'none', '', NULL, 101", 0),
+        ("NULL, NULL, '', '', '{}', 101", 21),
+        ("NULL, NULL, '', 'b1000', '{}', 6", 6),
+        ("NULL, NULL, '', 'b1000', '{b1001,b1002,b0007}', 6", 6),
+        ("NULL, NULL, '', 'b1000', NULL, 101", 101),
+        ("'rare', NULL, '', '', '{}', 101", 10),
+        ("'rare', NULL, '', '', NULL, 101", 10),
+        ("'all', NULL, '', '', '{}', 6", 6),
+        ("'all', NULL, '', '', NULL, 101", 101),
+        ("'none', NULL, '', '', '{}', 101", 0),
+        ("'none', NULL, '', '', NULL, 101", 0),
     ] {
         let (shown, read) = read(arguments).await;
         assert_eq!(shown, wanted, "{arguments}");

@@ -4,7 +4,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::query_scalar;
 
-use crate::{http::api::site::Site, support::TestDb};
+use crate::{
+    http::api::site::Site,
+    support::{TestDb, make_key, run},
+};
 
 /// Ranks by user id, as the answer to a page of a board shows them.
 async fn ranks(site: &Site, path: &str) -> Vec<(String, i64)> {
@@ -17,9 +20,12 @@ async fn the_first_score_creates_a_board() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--no-maintenance"]).await;
     let pool = db.pool().await;
-    let rules = json!({"mode": "best", "periods": ["all_time", "week"], "lanes": 2, "max_boards": 3});
-    let set = "SELECT centile.set_template('level', 'level-*', $1)";
-    query_scalar::<_, i32>(set).bind(rules).fetch_one(&pool).await.unwrap();
+    let rules = json!({"mode": "best", "periods": ["all_time", "week"], "lanes": 2});
+    let template = json!({"pattern": "level-*", "max_boards": 2, "rules": rules});
+    for _ in 0..2 {
+        let set = site.admin(Method::PUT, "/v1/templates/level", template.clone()).await.is(200);
+        assert_eq!((&set["boards"], &set["rules"]["mode"]), (&json!(0), &json!("best")), "{set}");
+    }
 
     // Before, it is an empty ranking.
     assert_eq!(ranks(&site, "/v1/boards/level-1/scores").await, []);
@@ -44,4 +50,138 @@ async fn the_first_score_creates_a_board() {
     }
     let boards: Value = query_scalar("SELECT jsonb_agg(slug ORDER BY slug) FROM centile.boards").fetch_one(&pool).await.unwrap();
     assert_eq!(boards, json!(["level-1", "level-2"]));
+}
+
+#[tokio::test]
+async fn lists_and_limits_of_a_template() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let set = async |name: &str, body: Value| site.admin(Method::PUT, &format!("/v1/templates/{name}"), body).await;
+    set("level", json!({"pattern": "level-*", "max_boards": 3, "rules": {"tags": ["levels"]}})).await.is(200);
+    for (name, body, status, field) in [
+        ("level", json!({"pattern": "levels-*"}), 422, json!("pattern")),
+        ("other", json!({"pattern": "level-*"}), 409, Value::Null),
+        ("other", json!({"pattern": "le*"}), 409, Value::Null),
+        ("other", json!({"pattern": "level-1*"}), 409, Value::Null),
+        ("other", json!({"pattern": "song"}), 422, json!("pattern")),
+        ("Other", json!({"pattern": "song-*"}), 422, json!("name")),
+        ("other", json!({"pattern": "song-*", "max_boards": 0}), 422, json!("max_boards")),
+        ("other", json!({"pattern": "song-*", "rules": {"segments": ["country"]}}), 422, json!("template")),
+        ("other", json!({"pattern": "song-*", "rules": {"slug": "song"}}), 422, json!("slug")),
+        ("level", json!({"pattern": "level-*", "rules": {"periods": ["week"]}}), 422, json!("periods")),
+    ] {
+        let answer = set(name, body.clone()).await;
+        assert_eq!((answer.status, &answer.body["field"]), (status, &field), "{body}: {answer:?}");
+    }
+    // Neither an administrator nor a score can take a name twice.
+    let own = site.admin(Method::POST, "/v1/boards", json!({"slug": "level-9", "mode": "sum"})).await;
+    assert_eq!(own.status, 409, "{own:?}");
+    for (board, status) in [("level-a", 200), ("level-b", 200), ("level-b", 200), ("level-c1", 200), ("level-d", 409)] {
+        let body = json!({"user_id": "ann", "points": 1});
+        let answer = site.admin(Method::POST, &format!("/v1/boards/{board}/scores"), body).await;
+        assert_eq!(answer.status, status, "{board}: {answer:?}");
+        assert_eq!(answer.body.get("code"), (status == 409).then_some(&json!("too_many_boards")), "{answer:?}");
+    }
+    let shown = site.admin(Method::GET, "/v1/templates", Value::Null).await.is(200);
+    assert_eq!((&shown["data"][0]["boards"], &shown["data"][0]["rules"]["tags"]), (&json!(3), &json!(["levels"])));
+
+    // Lists.
+    site.board(json!({"slug": "main"}), &[]).await;
+    for (query, boards, next) in [
+        ("", json!(["main"]), Value::Null),
+        ("?template=level", json!(["level-a", "level-b", "level-c1"]), Value::Null),
+        ("?template=level&tag=levels&limit=1&cursor=level-a", json!(["level-b"]), json!("level-b")),
+        ("?template=level&tag=none", json!([]), Value::Null),
+        ("?template=level&prefix=level-c", json!(["level-c1"]), Value::Null),
+        ("?template=level&prefix=m", json!([]), Value::Null),
+        ("?prefix=m", json!(["main"]), Value::Null),
+        ("?prefix=l", json!([]), Value::Null),
+    ] {
+        let page = site.get(&format!("/v1/boards{query}")).await.is(200);
+        let slugs: Vec<&Value> = page["data"].as_array().unwrap().iter().map(|board| &board["slug"]).collect();
+        assert_eq!((json!(slugs), &page["next_cursor"]), (boards, &next), "{query}");
+    }
+    site.get("/v1/boards?template=none").await.is(404);
+    let listed = run(&db, &["board", "list", "--template", "level", "--json"]).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(3), "{listed}");
+    assert!(run(&db, &["template", "list"]).well().contains("level-*"));
+    run(&db, &["template", "set", "song", "--pattern", "song-*", "--mode", "best", "--periods", "week"]).well();
+    assert_eq!(run(&db, &["template", "show", "song"]).json()["rules"]["mode"], "best");
+}
+
+#[tokio::test]
+async fn a_key_for_a_template_is_for_its_boards() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let template = json!({"pattern": "level-*", "rules": {"reading": "key"}});
+    site.admin(Method::PUT, "/v1/templates/level", template).await.is(200);
+    site.board(json!({"slug": "main"}), &[]).await;
+    let key = make_key(db.url(), "server", &["level-*"]);
+    let other = make_key(db.url(), "server", &["main"]);
+    for (key, board, status) in [(&key, "level-1", 200), (&key, "main", 403), (&other, "level-1", 403), (&other, "main", 200)] {
+        let body = json!({"user_id": "ann", "points": 5}).to_string();
+        let answer = site.json(Method::POST, &format!("/v1/boards/{board}/scores"), key, body).await;
+        assert_eq!(answer.status, status, "{board}: {answer:?}");
+    }
+    // Even before its first score, only these keys may read a board.
+    for board in ["level-1", "level-2"] {
+        let path = format!("/v1/boards/{board}/scores");
+        for (key, status) in [(&key, 200), (&other, 403)] {
+            assert_eq!(site.json(Method::GET, &path, key, String::new()).await.status, status, "{board}");
+        }
+        assert_eq!(site.get(&path).await.status, 401, "{board}");
+    }
+    let list = "/v1/boards?template=level";
+    let listed = async |key: &str| site.json(Method::GET, list, key, String::new()).await.is(200)["data"].as_array().map(Vec::len);
+    assert_eq!((listed(&key).await, listed(&other).await), (Some(1), Some(0)));
+    let unknown = run(&db, &["key", "create", "--name", "x", "--role", "server", "--board", "song-*"]);
+    unknown.refused(1, &["song-*"]);
+}
+
+#[tokio::test]
+async fn acts_on_a_template_s_board() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let template = json!({"pattern": "level-*", "rules": {"periods": ["all_time", "week"], "on_violation": "quarantine", "points_max": 100}});
+    site.admin(Method::PUT, "/v1/templates/level", template).await.is(200);
+    let post = async |board: &str, user: &str, points: i64| {
+        let body = json!({"user_id": user, "points": points});
+        site.admin(Method::POST, &format!("/v1/boards/{board}/scores"), body).await
+    };
+    let scores = async |board: &str| {
+        let page = site.get(&format!("/v1/boards/{board}/scores?period=week")).await.is(200);
+        let rows = page["data"].as_array().unwrap().iter();
+        rows.map(|row| (row["user_id"].as_str().unwrap().to_owned(), row["score"].as_i64().unwrap())).collect::<Vec<_>>()
+    };
+    let of = |user: &str, score| (user.to_owned(), score);
+    let first = post("level-1", "ann", 5).await.is(200);
+    post("level-1", "ann", 7).await.is(200);
+    post("level-1", "bob", 3).await.is(200);
+    post("level-2", "ann", 50).await.is(200);
+
+    let id = &first["transaction_id"];
+    site.admin(Method::POST, &format!("/v1/boards/level-2/transactions/{id}/void"), json!({})).await.is(404);
+    site.admin(Method::POST, &format!("/v1/boards/level-1/transactions/{id}/void"), json!({})).await.is(200);
+    assert_eq!(scores("level-1").await, [of("ann", 7), of("bob", 3)]);
+    site.admin(Method::POST, "/v1/boards/level-1/scores/ann/reset", json!({})).await.is(200);
+    assert_eq!(scores("level-1").await, [of("bob", 3)]);
+    assert_eq!(scores("level-2").await, [of("ann", 50)]);
+    run(&db, &["correct", "--board", "level-1", "--user", "cid", "--points", "9", "--at", "2001-02-03T04:05:06Z", "--reason", "r"]).well();
+    post("level-3", "dan", 1_000).await.is(202);
+    let waiting = site.admin(Method::GET, "/v1/boards/level-3/quarantine", Value::Null).await.is(200);
+    let event = &waiting["data"][0]["quarantine_id"];
+    site.admin(Method::POST, &format!("/v1/boards/level-3/quarantine/{event}/accept"), json!({})).await.is(200);
+    assert_eq!(scores("level-3").await, [of("dan", 1_000)]);
+
+    // A ban on one board, then everywhere.
+    let pool = db.pool().await;
+    query_scalar::<_, bool>("SELECT centile.ban_user('level-1', 'bob', true, 'cheat')").fetch_one(&pool).await.unwrap();
+    assert_eq!(scores("level-1").await, []);
+    run(&db, &["user", "ban", "ann", "--reason", "cheat"]).well();
+    assert_eq!(scores("level-2").await, []);
+    assert_eq!(post("level-9", "ann", 1).await.status, 409);
+    run(&db, &["user", "unban", "ann"]).well();
+    assert_eq!(scores("level-2").await, [of("ann", 50)]);
+    let history = site.get("/v1/boards/level-2/scores/ann/history").await.is(200);
+    assert_eq!(history["data"].as_array().map(Vec::len), Some(1), "{history}");
 }

@@ -7,7 +7,7 @@ use crate::{
     delivery::outbox,
     instance::Instance,
     model::{
-        board::{Board, BoardSlug},
+        board::{Board, BoardFilter, BoardSlug},
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::{Message, MessageFilter},
     },
@@ -90,7 +90,7 @@ pub(crate) async fn read_operation(instance: &Instance, selected: Option<&BoardS
 }
 
 async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Stored> {
-    let boards = boards::list(&instance.store.reader, None).await?;
+    let boards = boards::list(&instance.store.reader, BoardFilter::default()).await?;
     let selected = match selected {
         Some(slug) => Some(boards::find(&instance.boards, slug).await?.slug.clone()),
         None => boards.first().map(|board| board.slug.clone()),

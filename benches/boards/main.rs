@@ -1,0 +1,153 @@
+//! Measures boards of a template beside one board with as many players. `cargo bench --bench boards`
+//! prints a table.
+//!
+//! `BENCH_BOARDS` (100,000) sets the number of boards, `BENCH_PLAYERS` (100) the players of each,
+//! `BENCH_ROUNDS` (3) the number of rounds; each round loads both in turn.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::path::Path;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{
+    Bench, BenchResult, Serve, median, number_of,
+    wrk::{self, Run},
+};
+
+const SECONDS: u32 = 8;
+/// Users, of whom each board has some.
+const USERS: u32 = 100_000;
+
+/// A load: what it measures, the number of connections, and the Lua expressions of the request to the
+/// template's boards and to the one board.
+struct Load {
+    what: &'static str,
+    connections: u32,
+    requests: [String; 2],
+}
+
+#[tokio::main]
+async fn main() -> BenchResult<()> {
+    let (boards, players) = (number_of("BENCH_BOARDS", 100_000)?, number_of("BENCH_PLAYERS", 100)?);
+    let rounds = number_of("BENCH_ROUNDS", 3)?;
+    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, boards, players, rounds)).await
+}
+
+fn measure(bench: &Bench, dir: &Path, boards: u32, players: u32, rounds: u32) -> BenchResult<()> {
+    fill(bench, boards, players)?;
+    println!("{}\n{boards} boards of {players} players, all time, and one board of {USERS}", bench.machine()?);
+    let serve = Serve::start(bench, &["--no-maintenance", "--index-memory", "256"])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
+    // The players of board n are those after n, in steps.
+    let board = format!("local n = math.random({boards})");
+    let player = format!("(n * 7 + math.random({players}) * 97) % {USERS} + 1");
+    let of_board = |method: &str, path: &str, body: &str| {
+        format!("(function() {board} local p = {player} return wrk.format('{method}', '/v1/boards/level-' .. n .. '{path}, nil, {body}) end)()")
+    };
+    let of_one = |method: &str, path: &str, body: &str| {
+        format!("(function() local p = math.random({USERS}) return wrk.format('{method}', '/v1/boards/main{path}, nil, {body}) end)()")
+    };
+    let score = r#"'{"user_id":"player-' .. p .. '","points":' .. math.random(1000) .. '}'"#;
+    let loads = [
+        Load {
+            what: "scores, 256 callers",
+            connections: 256,
+            requests: [of_board("POST", "/scores'", score), of_one("POST", "/scores'", score)],
+        },
+        Load {
+            what: "rank of a player, 32 connections",
+            connections: 32,
+            requests: [of_board("GET", "/scores/player-' .. p", "nil"), of_one("GET", "/scores/player-' .. p", "nil")],
+        },
+        Load {
+            what: "top 10, 32 connections",
+            connections: 32,
+            requests: [of_board("GET", "/scores?limit=10'", "nil"), of_one("GET", "/scores?limit=10'", "nil")],
+        },
+    ];
+    println!("| load | boards of a template, per second | p50, ms | one board, per second | p50, ms | ratio |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for Load { what, connections, requests } in &loads {
+        let mut rates: [Vec<f64>; 2] = Default::default();
+        let mut waits: [Vec<f64>; 2] = Default::default();
+        // The first round warms up.
+        for round in 0..=rounds {
+            for (n, request) in requests.iter().enumerate() {
+                let (address, key, seed) = (serve.address.as_str(), key.trim(), round);
+                let (connections, seconds) = (*connections, SECONDS);
+                let answers = wrk::run(dir, &Run { address, connections, seconds, seed, key, request, varies: true })?;
+                if answers.errors > 0 {
+                    return Err(format!("{what}: {answers:?}").into());
+                }
+                if round > 0 {
+                    rates[n].push(answers.requests as f64 / answers.seconds);
+                    waits[n].push(answers.p50);
+                }
+            }
+        }
+        let ([small, one], [small_p50, one_p50]) = (rates.map(median), waits.map(median));
+        println!("| {what} | {small:.0} | {small_p50:.2} | {one:.0} | {one_p50:.2} | {:.2} |", small / one);
+    }
+    println!("\npeak memory of the instance: {:.0} MiB", serve.peak_memory_mb()?);
+    Ok(())
+}
+
+/// Creates the boards of a template, and one board, with a score of each player. The rows of a board
+/// are not adjacent, as if all boards had grown together.
+fn fill(bench: &Bench, boards: u32, players: u32) -> BenchResult<()> {
+    let rules = r#"{"periods": ["all_time"], "lanes": 2}"#;
+    bench.psql(&format!(
+        "SELECT centile.create_board('main', '{rules}');
+         SELECT centile.set_template('level', 'level-*', '{rules}', 10000000);
+         SELECT centile_store.open_periods(b.id, ARRAY[now()]) FROM centile_store.boards b;
+         INSERT INTO centile_store.users (external_id, name, lane_hash)
+         SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {USERS}) AS n"
+    ))?;
+    let before: f64 = bench.psql("SELECT pg_database_size(current_database())")?.parse()?;
+    bench.psql(&format!(
+        "INSERT INTO centile_store.template_boards (template_id, slug)
+         SELECT t.board_id, 'level-' || n FROM centile_store.templates t CROSS JOIN generate_series(1, {boards}) AS n"
+    ))?;
+    let empty: f64 = bench.psql("SELECT pg_database_size(current_database())")?.parse()?;
+    let given = |of: &str, user: &str| {
+        format!(
+            "INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, occurred_at, lane, batch)
+             SELECT x.board_id, u.id, 'score', 1 + (x.n * 7919 + u.id * 31) % 1000, now(), u.lane_hash % 2, 1
+             FROM {of} JOIN centile_store.users u ON u.external_id = 'player-' || {user}
+             ORDER BY x.p"
+        )
+    };
+    bench.psql(&format!(
+        "{};
+         {};
+         INSERT INTO centile_store.rankings (board_id, period_id, players_of, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+         SELECT g.board_id, g.period_id, b.id, g.lanes, false, 100, g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys
+         FROM centile_store.template_boards b JOIN centile_store.rankings g ON g.players_of = b.template_id;
+         INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys)
+         SELECT t.board_id, t.lane, t.user_id, 1, ARRAY[p.id], ARRAY[t.points], ARRAY[centile.tie_key(t.occurred_at)]
+         FROM centile_store.score_transactions t
+         JOIN centile_store.periods p ON p.board_id = centile_store.owner_of(t.board_id);
+         UPDATE centile_store.board_lanes SET batch = 1, last_at = now();
+         INSERT INTO centile_store.applied (board_id, lane, batch) SELECT l.board_id, l.lane, 1 FROM centile_store.board_lanes l;
+         INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys)
+         SELECT l.board_id, l.lane, 1, 0, '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}' FROM centile_store.board_lanes l",
+        given(
+            &format!("(SELECT b.id AS board_id, substr(b.slug, 7)::integer AS n, m.p FROM centile_store.template_boards b CROSS JOIN generate_series(1, {players}) AS m (p)) x"),
+            &format!("((x.n * 7 + x.p * 97) % {USERS} + 1)")
+        ),
+        given(
+            &format!("(SELECT b.id AS board_id, n, 1 AS p FROM centile_store.boards b CROSS JOIN generate_series(1, {USERS}) AS n WHERE b.slug = 'main') x"),
+            "x.n"
+        )
+    ))?;
+    bench.centile(&["rebuild", "--board", "main", "--all"])?;
+    bench.psql("VACUUM ANALYZE")?;
+    let filled: f64 = bench.psql("SELECT pg_database_size(current_database())")?.parse()?;
+    println!(
+        "{:.0} bytes of disk for an empty board; {:.1} kB for one with {players} players",
+        (empty - before) / f64::from(boards),
+        (filled - before) / f64::from(boards) / 1e3
+    );
+    Ok(())
+}
