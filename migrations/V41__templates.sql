@@ -51,8 +51,47 @@ UPDATE centile_store.rankings SET players_of = board_id;
 ALTER TABLE centile_store.rankings ALTER COLUMN players_of SET NOT NULL;
 COMMENT ON COLUMN centile_store.rankings.players_of IS
     'The board whose players it ranks: board_id or, in a period of a template, one of its boards.';
-CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings (players_of, period_id)
+CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings (period_id, players_of)
     WHERE players_of <> board_id;
 
 -- A ban or an erasure finds the boards of templates on which a user has played.
 CREATE INDEX players_user_idx ON centile_store.players (user_id);
+
+-- Closed periods of boards of templates. An id begins with the month of the period's end, so that
+-- each month is a partition of both tables: see centile_store.first_closed_id.
+CREATE SEQUENCE centile_store.closed_boards_id_seq;
+CREATE TABLE centile_store.closed_boards (
+    id               bigint  NOT NULL,
+    board_id         integer NOT NULL,
+    period_id        bigint  NOT NULL,
+    players          bigint  NOT NULL,
+    differences      bigint  NOT NULL,
+    archive_revision integer NOT NULL DEFAULT 1,
+    last_at          timestamptz,
+    CONSTRAINT closed_boards_pkey PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
+COMMENT ON TABLE centile_store.closed_boards IS
+    'Closed periods of boards of templates: each board with entries.';
+COMMENT ON COLUMN centile_store.closed_boards.period_id IS 'The period of the template.';
+COMMENT ON COLUMN centile_store.closed_boards.differences IS
+    'Players whose standing did not agree with the ledger when the period was closed.';
+COMMENT ON COLUMN centile_store.closed_boards.last_at IS 'The latest time among the entries.';
+CREATE INDEX closed_boards_board_idx ON centile_store.closed_boards (board_id, period_id);
+
+CREATE TABLE centile_store.closed_results (
+    closed_id  bigint NOT NULL,
+    "position" bigint NOT NULL,
+    rank       bigint NOT NULL,
+    user_id    bigint NOT NULL,
+    score      bigint NOT NULL,
+    reached_at timestamptz,
+    tiebreak   bigint,
+    CONSTRAINT closed_results_pkey PRIMARY KEY (closed_id, "position")
+) PARTITION BY RANGE (closed_id);
+COMMENT ON TABLE centile_store.closed_results IS
+    'Results of closed periods of boards of templates, as of the cut-off: a row per player.';
+COMMENT ON COLUMN centile_store.closed_results.closed_id IS 'The id of the row of closed_boards.';
+
+ALTER TABLE centile_store.cut_offs ADD COLUMN last_board integer NOT NULL DEFAULT 0;
+COMMENT ON COLUMN centile_store.cut_offs.last_board IS
+    'In a period of a template: the last board whose results are written.';

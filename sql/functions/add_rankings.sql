@@ -9,8 +9,8 @@ AS $$
     FROM (SELECT DISTINCT u.period_id, u.players_of FROM unnest(p_period_ids, p_players_of) AS u (period_id, players_of)) r
     JOIN centile_store.boards b ON b.id = p_board_id
     CROSS JOIN (SELECT ARRAY[centile_store.key_min()] AS low) x
-    ORDER BY r.players_of, r.period_id
-    ON CONFLICT (players_of, period_id) WHERE players_of <> board_id DO NOTHING
+    ORDER BY r.period_id, r.players_of
+    ON CONFLICT (period_id, players_of) WHERE players_of <> board_id DO NOTHING
     RETURNING id
 $$;
 

@@ -21,13 +21,13 @@ BEGIN
                      FROM search s
                      CROSS JOIN LATERAL (
                          SELECT a."position" AS middle, (centile.rank_key(a.score, $3), %s, -a.user_id) > (k.rank_key, k.tie_key, k.user_key) AS is_above
-                         FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
+                         FROM %s a WHERE a."position" = (s.low + s.high + 1) / 2) t
                      WHERE s.low < s.high)
                  SELECT s.low FROM search s WHERE s.low = s.high) s',
             CASE v_archive.ties
                 WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $3) = k.rank_key THEN centile_store.archive_tie_key($4, $5, a.user_id, a.score, a.reached_at) END'
                 ELSE v_archive.tie_key END,
-            v_archive.archive_name)
+            v_archive.source)
         INTO v_above
         USING p_keys, v_archive.players, v_archive.score_order, v_archive.board_id, v_archive.mode;
     END IF;

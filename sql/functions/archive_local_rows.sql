@@ -14,7 +14,7 @@ BEGIN
         EXECUTE format(
             'WITH local AS MATERIALIZED (
                  SELECT a.*, row_number() OVER (ORDER BY a."position") AS place, rank() OVER (ORDER BY a.rank) AS local_rank
-                 FROM centile_archive.%I a WHERE a.user_id = ANY ($1)
+                 FROM %s a WHERE a.user_id = ANY ($1)
              ), page AS MATERIALIZED (
                  SELECT CASE WHEN $4 IS NOT NULL THEN (SELECT l.place FROM local l WHERE l.user_id = $4) - $5
                              WHEN $3 IS NOT NULL THEN 1 + (SELECT count(*) FROM local l WHERE l."position" <= $3)
@@ -27,7 +27,7 @@ BEGIN
                                   u.name AS user_name, u.avatar, a.score, a.reached_at,
                                   centile.rank_key(a.score, $6) AS rank_key, %s AS tie_key, %s AS tiebreak
                            FROM (SELECT a.* FROM local a, page p WHERE a.place >= p.first AND a.place - p.first < p.size) a
-                           JOIN centile_store.users u ON u.id = a.user_id) r)', v_archive.archive_name, v_archive.tie_key, v_archive.tiebreak)
+                           JOIN centile_store.users u ON u.id = a.user_id) r)', v_archive.source, v_archive.tie_key, v_archive.tiebreak)
         INTO players, rows
         USING p_user_ids, p_from,
               CASE WHEN p_after IS NOT NULL THEN centile_store.archive_place(p_period_id, (p_after).rank_key, (p_after).tie_key, -(p_after).user_key) END,

@@ -16,8 +16,8 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format(
-        'SELECT a."position" FROM centile_archive.%I a
-         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND %s = $4', v_archive.archive_name, v_archive.tie_key)
+        'SELECT a."position" FROM %s a
+         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND %s = $4', v_archive.source, v_archive.tie_key)
     INTO v_place
     -- An archive of another board holds only the time of a tie key.
     USING p_internal_id, v_archive.score_order, p_rank_key, CASE v_archive.ties WHEN 'second' THEN p_tie_key ELSE p_tie_key & 2251799813685247 END;

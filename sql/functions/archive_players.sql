@@ -11,12 +11,12 @@ BEGIN
     IF FOUND THEN
         RETURN QUERY EXECUTE format(
             'SELECT a."position", a.rank,
-                    $2 + 1 - coalesce((SELECT n.rank FROM centile_archive.%1$I n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
+                    $2 + 1 - coalesce((SELECT n.rank FROM %1$s n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
                     u.external_id, u.name, u.avatar, a.score, a.reached_at, %2$s
-             FROM centile_archive.%1$I a
+             FROM %1$s a
              JOIN centile_store.users u ON u.id = a.user_id
              WHERE a.user_id = ANY ($1)
-             ORDER BY a."position"', v_archive.archive_name, v_archive.tiebreak)
+             ORDER BY a."position"', v_archive.source, v_archive.tiebreak)
         USING p_user_ids, v_archive.players;
     END IF;
 END

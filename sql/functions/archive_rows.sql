@@ -10,9 +10,9 @@ BEGIN
         RETURN QUERY EXECUTE format(
             'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
                     u.id, centile.rank_key(a.score, $1), %s, %s
-             FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
+             FROM (SELECT * FROM %s a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
              JOIN centile_store.users u ON u.id = a.user_id
-             ORDER BY a."position"', v_archive.tie_key, v_archive.tiebreak, v_archive.archive_name)
+             ORDER BY a."position"', v_archive.tie_key, v_archive.tiebreak, v_archive.source)
         USING v_archive.score_order, p_from, p_limit;
     END IF;
 END

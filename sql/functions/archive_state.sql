@@ -6,8 +6,12 @@ RETURNS TABLE (epoch text, players bigint, revision bigint, frozen_size integer)
 LANGUAGE sql STABLE
 AS $$
     SELECT centile.epoch(), p.archive_players, (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
-    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.id = p_period_id AND p.board_id = p_board_id
+    FROM (SELECT p.board_id, p.state, p.archive_revision, p.archive_players, p.archive_dropped_at FROM centile_store.periods p WHERE p.id = p_period_id
+          UNION ALL
+          SELECT p.board_id, p.state, c.archive_revision, c.players, p.archive_dropped_at
+          FROM centile_store.closed_boards c JOIN centile_store.periods p ON p.id = c.period_id WHERE c.id = p_period_id) p
+    JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.board_id = p_board_id
       AND p.state = 'closed' AND p.archive_revision = p_revision AND p.archive_dropped_at IS NULL
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;

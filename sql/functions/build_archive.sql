@@ -1,6 +1,7 @@
 -- The second step of closing. Replaces the archive of an interrupted attempt, which no statement
--- reads while the period is open.
-CREATE OR REPLACE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
+-- reads while the period is open. Returns whether the archive is complete: a period of a template takes
+-- several calls.
+CREATE OR REPLACE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 -- A million players sort in memory. One session builds archives at a time.
@@ -15,6 +16,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RETURN centile_store.close_boards(p_period_id) = 0;
     END IF;
     PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
     -- Computed from the standings of all time, a snapshot has no definition that a refresh could
@@ -24,6 +27,7 @@ BEGIN
             centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))
         ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)
             || format(' WHERE (SELECT centile_store.check_refresh(c.period_id, c.batches) FROM centile_store.cut_offs c WHERE c.period_id = %s)', p_period_id)) END;
+    RETURN true;
 END
 $$;
 

@@ -25,7 +25,7 @@ BEGIN
     ELSIF p_cut_off_at IS NULL THEN
         cut_off_at := centile_store.cut_off_period(p_period_id);
     ELSIF v_period.cut_off_at = p_cut_off_at AND v_period.archive_players IS NULL THEN
-        PERFORM centile_store.build_archive(p_period_id), centile_store.compare_archive(p_period_id);
+        PERFORM centile_store.compare_archive(p_period_id) WHERE centile_store.build_archive(p_period_id);
         cut_off_at := p_cut_off_at;
     ELSIF v_period.cut_off_at = p_cut_off_at THEN
         IF centile_store.finish_close(p_period_id, p_cut_off_at) THEN

@@ -43,7 +43,7 @@ BEGIN
     FROM centile_store.periods p
     CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
-    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches, ledger_end = excluded.ledger_end, last_at = excluded.last_at;
+    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches, ledger_end = excluded.ledger_end, last_at = excluded.last_at, last_board = 0;
     IF EXISTS (SELECT FROM centile_store.cut_offs c WHERE c.period_id = p_period_id AND array_position(c.batches, NULL) IS NOT NULL) THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;

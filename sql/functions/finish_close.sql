@@ -19,8 +19,9 @@ BEGIN
                 FROM centile_store.boards b
                 LEFT JOIN centile_store.periods w ON w.board_id = b.id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = ''
                 WHERE b.id = v_period.board_id);
-    -- Before all locks, because it reads two archives. Snapshots and segments have no message.
-    v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Before all locks, because it reads two archives. Snapshots and segments have no message,
+    -- and a template has no players.
+    v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     -- Before the other locks: a session that applies many batches may hold this one for seconds.
     PERFORM centile_store.lock_buckets(v_period.board_id);
     -- Prevents name changes, because the top must not keep the name of an erased player. Comes before

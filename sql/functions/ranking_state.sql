@@ -12,7 +12,7 @@ AS $$
     FROM centile_store.rankings g
     JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND p.id = p_period_id AND p.board_id = p_board_id
-      AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND g.released_at IS NULL)
+      AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 

@@ -41,7 +41,7 @@ BEGIN
     INTO ranking_ids, period_ids
     FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
     JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
-    JOIN centile_store.periods p ON p.id = g.period_id AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND g.released_at IS NULL);
+    JOIN centile_store.periods p ON p.id = g.period_id AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL);
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN

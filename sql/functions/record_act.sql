@@ -32,7 +32,7 @@ BEGIN
         -- this act.
         SELECT array_agg(g.id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p
-        JOIN centile_store.rankings g ON g.period_id = p.id AND g.players_of = p_board.id AND g.released_at IS NULL AND (g.id = p.ranking_id OR p_board.is_template)
+        JOIN centile_store.rankings g ON g.period_id = p.id AND g.players_of = p_board.id AND (g.id = p.ranking_id OR p_board.is_template)
         WHERE p.board_id = p_lane.board_id AND p.ranking_id IS NOT NULL
           AND (p.segment = ''
                -- Reads all segments of the player once, then looks up only the periods of these.

@@ -2,7 +2,8 @@
 -- 'rolling:7d'. 'week@country:DE' means a segment of the week. No row if the period cannot exist;
 -- no period_id if it has no scores. The selector means this period from valid_from to valid_until,
 -- so that the service may cache it. archive_revision is NULL unless the period is closed and its
--- archive kept; a segment without scores has that of its whole period.
+-- archive kept; a segment without scores has that of its whole period. In a closed period, period_id is
+-- that of the board's results (closed_boards) on a board of a template.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)
@@ -21,8 +22,9 @@ DECLARE
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
     v_owner integer := centile_store.owner_of(p_board_id);
+    v_is_template boolean;
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
@@ -59,18 +61,22 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id,
-           CASE WHEN v_owner = p_board_id THEN p.ranking_id ELSE (
-               SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p.id AND g.players_of <> g.board_id AND g.released_at IS NULL) END,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
+           CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE (
+               SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p.id AND g.players_of <> g.board_id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
                 -- No player belongs to this segment of a closed period.
                 WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
-           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
+           CASE WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = v_owner AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
-    LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;
+    LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment
+    LEFT JOIN LATERAL (
+        SELECT c.id, c.archive_revision FROM centile_store.closed_boards c
+        WHERE v_is_template AND p.state = 'closed' AND c.board_id = p_board_id AND c.period_id = p.id
+          AND c.id >= centile_store.first_closed_id(p.ends_at) AND c.id < centile_store.first_closed_id(p.ends_at) + (1::bigint << 40)) c ON true;
 END
 $$;
 

@@ -14,7 +14,8 @@ BEGIN
     RETURN QUERY
     SELECT g.id, centile.epoch(), statement_timestamp(), centile_store.lane_batches(g.board_id, g.lanes), (SELECT v.revision FROM centile_store.profile_revision v), e.*
     FROM unnest(p_ranking_ids) AS r (id)
-    JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows AND g.released_at IS NULL
+    JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
+    JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
     CROSS JOIN LATERAL (
         SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place]), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
         FROM centile_store.players p

@@ -214,9 +214,12 @@ async fn closed_list(
         telemetry::count_read("top", ReadSource::Here);
         return Ok(CachedTop { coverage, confirmed_at: asked_at, ..cached });
     }
-    let frozen = frozen::frozen(source, archive, &state).await?;
-    let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
-        (state, rows.to_vec(), frozen_etag)
+    let frozen = match archive.has_frozen_top {
+        true => frozen::frozen(source, archive, &state).await?.first(limit).map(<[_]>::to_vec),
+        false => None,
+    };
+    let (state, rows, etag) = if let Some(rows) = frozen {
+        (state, rows, frozen_etag)
     } else {
         let (state, rows) = source.page(1, i32::try_from(limit).unwrap_or(i32::MAX)).await?;
         let etag = state.etag().map(tag_of).unwrap_or_default();

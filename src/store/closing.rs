@@ -173,7 +173,7 @@ impl Administrator {
         .fetch_optional(&self.writers)
         .await?;
         Ok(stored.map(|row| {
-            let archive = ArchiveRef { board: row.board_id, period_id, revision: row.archive_revision };
+            let archive = ArchiveRef { board: row.board_id, period_id, revision: row.archive_revision, has_frozen_top: true };
             let version = archive.version(&row.epoch);
             FrozenTop { board: row.slug, period: row.period, version, bytes: row.bytes }
         }))
@@ -231,9 +231,11 @@ impl Closer {
         written(query.fetch_one(&mut self.0).await)
     }
 
-    /// Builds the archive as of the cut-off.
+    /// Builds the archive as of the cut-off, a period of a template in several steps.
     pub(crate) async fn build(&mut self, period_id: i64) -> Result<()> {
-        sqlx::query!("SELECT centile_store.build_archive($1)", period_id).execute(&mut self.0).await?;
+        let step =
+            || sqlx::query_scalar!(r#"SELECT centile_store.build_archive($1) AS "is_complete!""#, period_id);
+        while !step().fetch_one(&mut self.0).await? {}
         Ok(())
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct ArchiveRef {
     pub(crate) period_id: i64,
     /// Revision of the archive, from 1.
     pub(crate) revision: i32,
+    /// Whether the period has a frozen top. Those of boards of templates show current names.
+    pub(crate) has_frozen_top: bool,
 }
 
 impl ArchiveRef {
@@ -136,7 +138,8 @@ impl Reader {
                         Some(PeriodSource::Live(RankingRef { board, players_of, period_id, ranking_id, has_bucket_rows }))
                     }
                     (Some(period_id), None, Some(revision)) => {
-                        Some(PeriodSource::Archive(ArchiveRef { board, period_id, revision }))
+                        let has_frozen_top = players_of == board;
+                        Some(PeriodSource::Archive(ArchiveRef { board, period_id, revision, has_frozen_top }))
                     }
                     _ => None,
                 },
