@@ -44,7 +44,8 @@ CREATE TYPE centile_store.pending_event AS (
 	external_id text,
 	standings bigint[],
 	rule text,
-	detail text
+	detail text,
+	board_id integer
 );
 
 COMMENT ON TYPE centile_store.pending_event IS 'Score event to write: into quarantine if it names the rule that it breaks, otherwise into the ledger. Without a time, it gets the time of its batch.';
@@ -54,7 +55,8 @@ CREATE TYPE centile_store.player_standings AS (
 	period_ids bigint[],
 	rank_keys bigint[],
 	tie_keys bigint[],
-	zero_periods bigint[]
+	zero_periods bigint[],
+	board_id integer
 );
 
 COMMENT ON TYPE centile_store.player_standings IS 'All standings of a player on a board, as in centile_store.players.';
@@ -134,12 +136,13 @@ DECLARE
     v_at       timestamptz;
     v_rankings bigint[];
     v_missing  boolean;
+    v_owner    integer := centile_store.owner_of(v_board.id);
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
-    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
-        PERFORM centile_store.open_periods(v_board.id, ARRAY[v_at]);
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_owner;
+    IF (SELECT count(*) FROM centile_store.periods_at(v_owner, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
+        PERFORM centile_store.open_periods(v_owner, ARRAY[v_at]);
     END IF;
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, v_event.user_id, v_at) m HAVING count(*) > 0;
@@ -156,6 +159,7 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
+    PERFORM centile_store.require_rankings(v_board, v_owner, v_at);
     PERFORM centile_store.join_segments(v_board, v_lane, v_event.user_id, v_at);
     SELECT array_agg(p.ranking_id), count(DISTINCT p.kind) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
@@ -169,7 +173,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.second_number, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
-    PERFORM centile_store.write_act(v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
+    PERFORM centile_store.write_act(v_board.id, v_lane, v_at, v_event.user_id, centile_store.entry_changes(v_rankings, ARRAY[v_event.user_id]));
     PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points, v_event.second_number);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
@@ -402,12 +406,13 @@ BEGIN
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
-    PERFORM centile_store.open_periods(v_board.id, ARRAY[p_at]);
+    PERFORM centile_store.open_periods(centile_store.owner_of(v_board.id), ARRAY[p_at]);
     -- Its segments may have changed before the lock.
     v_board := centile_store.board_named(p_board);
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
     FROM centile_store.missing_segments(v_board, v_user_id, p_at, p_with_closed => true) m HAVING count(*) > 0;
     v_lane := centile_store.lock_lane(v_board, p_user);
+    PERFORM centile_store.require_rankings(v_board, v_lane.board_id, p_at);
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
        OR EXISTS (SELECT FROM centile_store.players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
@@ -435,7 +440,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_user_id, 'score', p_points, CASE v_board.ties WHEN 'tiebreak' THEN p_tiebreak END, CASE v_board.ties WHEN 'second' THEN p_tiebreak END, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
-    PERFORM centile_store.write_act(v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
+    PERFORM centile_store.write_act(v_board.id, v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points, p_tiebreak);
@@ -449,36 +454,13 @@ COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bi
 CREATE FUNCTION centile.create_board(p_slug text, p_rules jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
-DECLARE
-    v_is_combined boolean := coalesce(p_rules ->> 'mode' = 'combined', false);
-    -- A week of hours and two months of snapshots: every archive is a view in the catalog.
-    v_kept        jsonb := jsonb_strip_nulls(jsonb_build_object(
-        'hour', CASE WHEN p_rules -> 'periods' ? 'hour' THEN 168 END,
-        'snapshot', CASE WHEN p_rules ->> 'snapshots' IS NOT NULL THEN 60 END));
-    v_board       centile_store.boards;
-    v_windows     bigint[];
 BEGIN
-    IF v_is_combined <> (p_rules ->> 'combination' IS NOT NULL) THEN
-        RAISE EXCEPTION 'is required for mode combined, and only for this mode' USING ERRCODE = 'CB422', DETAIL = 'combination';
+    PERFORM centile_store.lock_names();
+    IF centile_store.template_of(p_slug) IS NOT NULL THEN
+        RAISE EXCEPTION 'board % would belong to template %', p_slug, (SELECT t.name FROM centile_store.templates t WHERE t.board_id = centile_store.template_of(p_slug))
+            USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'The first score creates it. For a board of its own, choose a name that matches no template.';
     END IF;
-    -- So the first score need not create ledger months.
-    PERFORM centile.ensure_ledger_months();
-    INSERT INTO centile_store.boards (slug, title, mode, score_order, ties, periods, time_zone, lanes, points_min, points_max, kept_archives)
-    VALUES (p_slug, p_slug, CASE WHEN v_is_combined THEN 'combined' ELSE 'sum' END, 'desc', 'shared',
-            CASE WHEN v_is_combined THEN '{all_time}' ELSE '{all_time,day,week,month}' END::text[], 'UTC',
-            CASE WHEN v_is_combined THEN 1 ELSE 2 END, -9007199254740991, 9007199254740991, v_kept)
-    RETURNING * INTO v_board;
-    v_board := centile_store.set_rules(v_board, p_rules);
-    INSERT INTO centile_store.board_lanes (board_id, lane) SELECT v_board.id, lane FROM generate_series(0, v_board.lanes - 1) AS lane;
-    -- There are no scores to fill the windows with.
-    v_windows := ARRAY(SELECT centile_store.open_window(v_board.id, r.length, statement_timestamp()) FROM unnest(v_board.rolling) AS r (length));
-    UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, p.id) WHERE p.id = ANY (v_windows);
-    IF v_is_combined THEN
-        INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh) VALUES (v_board.id, 'union', 'sum', 'manual');
-        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || jsonb_strip_nulls(p_rules -> 'combination'));
-    END IF;
-    PERFORM centile_store.note_act(p_actor, 'create_board', v_board.id, NULL, centile_store.board_rules(v_board.id), p_slug);
-    RETURN v_board.id;
+    RETURN centile_store.add_board(p_slug, p_rules, false, p_actor);
 END
 $$;
 
@@ -493,7 +475,7 @@ DECLARE
     v_live       text[];
     v_unknown    text;
 BEGIN
-    SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.slug = slug.slug);
+    SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.board_names b WHERE b.slug = slug.slug);
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
     ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN
@@ -612,18 +594,18 @@ $$;
 
 COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Creates the users of these ids that do not exist and returns their number. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
 
-CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_user_ids bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
+CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_user_ids bigint[] DEFAULT NULL::bigint[], p_board_id integer DEFAULT NULL::integer) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 BEGIN
     RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,
-        CASE WHEN p_batches IS NOT NULL THEN '$1::bigint[]' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2::bigint[]' END)
-    USING p_batches, p_user_ids;
+        CASE WHEN p_batches IS NOT NULL THEN '$1::bigint[]' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2::bigint[]' END, CASE WHEN p_board_id IS NOT NULL THEN '$3::integer' END)
+    USING p_batches, p_user_ids, p_board_id;
 END
 $_$;
 
-COMMENT ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) IS 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e WHERE p.board = ''main'' AND p.kind = ''all_time'' ORDER BY e.rank_key DESC, e.tie_key DESC LIMIT 3;';
+COMMENT ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[], p_board_id integer) IS 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. A period of a template needs the id of one of its boards. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e WHERE p.board = ''main'' AND p.kind = ''all_time'' ORDER BY e.rank_key DESC, e.tie_key DESC LIMIT 3;';
 
 CREATE FUNCTION centile.epoch() RETURNS text
     LANGUAGE plpgsql STABLE
@@ -1251,37 +1233,38 @@ DECLARE
     v_bounds record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
+    v_owner integer := centile_store.owner_of(p_board_id); v_is_template boolean;
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label AND p.segment = ''
+        FROM centile_store.periods p WHERE p.board_id = v_owner AND p.kind = v_kind AND p.label = v_label AND p.segment = ''
           -- A snapshot that is being taken does not exist yet.
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_kind = 'rolling' THEN
-        SELECT w.* INTO v_bounds FROM centile_store.resolve_window(p_board_id, v_label, v_now) w;
+        SELECT w.* INTO v_bounds FROM centile_store.resolve_window(v_owner, v_label, v_now) w;
         v_from := v_bounds.current_from;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
-        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
+        SELECT * INTO v_bounds FROM centile_store.period_holding(v_owner, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
     ELSIF v_label = 'previous' OR v_label ~ '^-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6])$' THEN
-        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
+        SELECT * INTO v_bounds FROM centile_store.period_holding(v_owner, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
         FOR v_back IN 1 .. CASE v_label WHEN 'previous' THEN 1 ELSE -v_label::integer END LOOP
-            SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_bounds.starts_at - interval '1 microsecond', v_zone)
+            SELECT * INTO v_bounds FROM centile_store.period_holding(v_owner, v_kind, v_bounds.starts_at - interval '1 microsecond', v_zone)
             WHERE isfinite(v_bounds.starts_at);
         END LOOP;
     ELSE
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
-        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label AND p.segment = '';
+        LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = c.label AND p.segment = '';
         -- The service caches the period as open.
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
@@ -1289,16 +1272,18 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
+           CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
                 -- No player belongs to this segment of a closed period.
                 WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
-           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
+           CASE WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
-    LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = p_board_id AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
-    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;
+    LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = v_owner AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
+    LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment
+    LEFT JOIN LATERAL centile_store.closed_board(p_board_id, p) c ON v_is_template AND p.state = 'closed';
 END
 $_$;
 
@@ -1348,6 +1333,41 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) IS 'The rolling window of a length (2d to 366d, or 24h) that is current at an instant: its bounds [starts_at, ends_at), and the instant from which it is current. Example: SELECT * FROM centile.rolling_window(''7d'', ''2024-01-17 12:00Z'', ''Europe/Berlin'');';
+
+CREATE FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb DEFAULT '{}'::jsonb, p_max_boards integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_template centile_store.templates;
+    v_board    centile_store.boards;
+    v_other    text;
+BEGIN
+    PERFORM centile_store.lock_names();
+    SELECT * INTO v_template FROM centile_store.templates t WHERE t.name = p_name;
+    IF FOUND THEN
+        SELECT * INTO STRICT v_board FROM centile_store.boards b WHERE b.id = v_template.board_id;
+        IF p_pattern IS DISTINCT FROM v_board.slug THEN
+            RAISE EXCEPTION 'cannot change' USING ERRCODE = 'CB422', DETAIL = 'pattern', HINT = 'Create another template.';
+        END IF;
+        -- So that the same call may be repeated.
+        p_rules := p_rules - CASE WHEN p_rules -> 'periods' = to_jsonb(v_board.periods) THEN 'periods' ELSE '' END;
+        PERFORM centile.update_board(p_pattern, p_rules, p_actor) WHERE p_rules <> '{}';
+    ELSE
+        v_other := (SELECT t.name FROM centile_store.templates t JOIN centile_store.boards b ON b.id = t.board_id
+                    WHERE starts_with(b.slug, rtrim(p_pattern, '*')) OR starts_with(p_pattern, rtrim(b.slug, '*')));
+        IF v_other IS NOT NULL THEN
+            RAISE EXCEPTION 'some names would also match template %', v_other USING ERRCODE = 'CB409', DETAIL = 'template_overlaps', HINT = 'Choose a pattern that shares no names with it.';
+        END IF;
+        INSERT INTO centile_store.templates (board_id, name)
+        VALUES (centile_store.add_board(p_pattern, p_rules, true, p_actor), p_name)
+        RETURNING * INTO v_template;
+    END IF;
+    UPDATE centile_store.templates t SET max_boards = p_max_boards WHERE t.board_id = v_template.board_id AND t.max_boards <> p_max_boards;
+    RETURN v_template.board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb, p_max_boards integer, p_actor text) IS 'Creates or changes a template: the first score on a name that matches its pattern creates a board with its rules. The pattern is the beginning of these names and *. Example: SELECT centile.set_template(''level'', ''level-*'', ''{"mode": "best"}'', 5000);';
 
 CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER, p_encrypted boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
@@ -1637,6 +1657,7 @@ CREATE TABLE centile_store.rankings (
     low_user_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
     damaged_at timestamp with time zone,
     has_bucket_rows boolean DEFAULT true NOT NULL,
+    players_of integer NOT NULL,
     CONSTRAINT rankings_places CHECK (((cardinality(buckets) =
 CASE
     WHEN has_bucket_rows THEN 100
@@ -1664,6 +1685,8 @@ COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower
 COMMENT ON COLUMN centile_store.rankings.damaged_at IS 'When applying a batch showed that bucket rows or counts do not match the log, or that the log lacks a batch. The ranking needs a rebuild.';
 
 COMMENT ON COLUMN centile_store.rankings.has_bucket_rows IS 'False for a ranking without bucket rows and counts. Its only bucket has the number 100, which stands for the view leaderboard.';
+
+COMMENT ON COLUMN centile_store.rankings.players_of IS 'The board whose players it ranks: board_id or, in a period of a template, one of its boards.';
 
 CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -1793,6 +1816,44 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) IS 'An array of counts with changes added at some places. Example: SELECT centile_store.add_at(''{5,0,7}''::bigint[], ''{1,3}'', ''{1,-2}'');';
 
+CREATE FUNCTION centile_store.add_board(p_slug text, p_rules jsonb, p_is_template boolean, p_actor text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_is_combined boolean := coalesce(p_rules ->> 'mode' = 'combined', false);
+    -- A week of hours and two months of snapshots: every archive is a view in the catalog.
+    v_kept        jsonb := jsonb_strip_nulls(jsonb_build_object(
+        'hour', CASE WHEN p_rules -> 'periods' ? 'hour' THEN 168 END,
+        'snapshot', CASE WHEN p_rules ->> 'snapshots' IS NOT NULL THEN 60 END));
+    v_board       centile_store.boards;
+    v_windows     bigint[];
+BEGIN
+    IF v_is_combined <> (p_rules ->> 'combination' IS NOT NULL) THEN
+        RAISE EXCEPTION 'is required for mode combined, and only for this mode' USING ERRCODE = 'CB422', DETAIL = 'combination';
+    END IF;
+    -- So the first score need not create ledger months.
+    PERFORM centile.ensure_ledger_months();
+    INSERT INTO centile_store.boards (slug, is_template, title, mode, score_order, ties, periods, time_zone, lanes, points_min, points_max, kept_archives)
+    VALUES (p_slug, p_is_template, p_slug, CASE WHEN v_is_combined THEN 'combined' ELSE 'sum' END, 'desc', 'shared',
+            CASE WHEN v_is_combined THEN '{all_time}' ELSE '{all_time,day,week,month}' END::text[], 'UTC',
+            CASE WHEN v_is_combined THEN 1 ELSE 2 END, -9007199254740991, 9007199254740991, v_kept)
+    RETURNING * INTO v_board;
+    v_board := centile_store.set_rules(v_board, p_rules);
+    INSERT INTO centile_store.board_lanes (board_id, lane) SELECT v_board.id, lane FROM generate_series(0, v_board.lanes - 1) AS lane;
+    -- There are no scores to fill the windows with.
+    v_windows := ARRAY(SELECT centile_store.open_window(v_board.id, r.length, statement_timestamp()) FROM unnest(v_board.rolling) AS r (length));
+    UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, p.id) WHERE p.id = ANY (v_windows);
+    IF v_is_combined THEN
+        INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh) VALUES (v_board.id, 'union', 'sum', 'manual');
+        PERFORM centile_store.set_combination(v_board, '{"sources": []}'::jsonb || jsonb_strip_nulls(p_rules -> 'combination'));
+    END IF;
+    PERFORM centile_store.note_act(p_actor, 'create_board', v_board.id, NULL, centile_store.board_rules(v_board.id), p_slug);
+    RETURN v_board.id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.add_board(p_slug text, p_rules jsonb, p_is_template boolean, p_actor text) IS 'Creates a board or a template with its lanes and returns its id. Example: SELECT centile_store.add_board(''laps'', ''{"mode": "best"}'', false, ''ann'');';
+
 CREATE FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) RETURNS text[]
     LANGUAGE plpgsql
     AS $$
@@ -1836,6 +1897,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) IS 'Adds edges from players to friends and returns the result of each: added, repeated, self, missing, erased or full. Example: SELECT centile_store.add_friends(''{ann,ann}'', ''{dan,ann}'');';
 
+CREATE FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigint[], p_players_of integer[]) RETURNS SETOF bigint
+    LANGUAGE sql
+    AS $$
+    -- removed_bucket: centile_store.remove_released has no rows to look for.
+    INSERT INTO centile_store.rankings (board_id, period_id, players_of, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, r.period_id, r.players_of, b.lanes, false, 100, '{100}', x.low, x.low, x.low
+    FROM (SELECT DISTINCT u.period_id, u.players_of FROM unnest(p_period_ids, p_players_of) AS u (period_id, players_of)) r
+    JOIN centile_store.boards b ON b.id = p_board_id
+    CROSS JOIN (SELECT ARRAY[centile_store.key_min()] AS low) x
+    ORDER BY r.period_id, r.players_of
+    ON CONFLICT (period_id, players_of) WHERE players_of <> board_id DO NOTHING
+    RETURNING id
+$$;
+
+COMMENT ON FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigint[], p_players_of integer[]) IS 'Creates empty rankings without bucket rows, and returns their ids. Example: SELECT centile_store.add_rankings(1, ''{}'', ''{}'');';
+
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
@@ -1875,7 +1952,7 @@ BEGIN
     FROM centile_store.rankings g
     CROSS JOIN centile_store.users u
     CROSS JOIN LATERAL (SELECT (u.lane_hash % g.lanes)::smallint AS lane) x
-    LEFT JOIN centile_store.players p ON p.board_id = g.board_id AND p.user_id = u.id AND p.lane = x.lane
+    LEFT JOIN centile_store.players p ON p.board_id = g.players_of AND p.user_id = u.id AND p.lane = x.lane
     WHERE g.id = p_ranking_id AND u.id = p_user_id;
     IF v_player.has_bucket_rows AND v_player.batch > coalesce(v_player.applied, 0) THEN
         SELECT e.was_rank_key, e.was_tie_key INTO rank_key, tie_key
@@ -2127,13 +2204,13 @@ BEGIN
                      FROM search s
                      CROSS JOIN LATERAL (
                          SELECT a."position" AS middle, (centile.rank_key(a.score, $3), %s, -a.user_id) > (k.rank_key, k.tie_key, k.user_key) AS is_above
-                         FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
+                         FROM %s a WHERE a."position" = (s.low + s.high + 1) / 2) t
                      WHERE s.low < s.high)
                  SELECT s.low FROM search s WHERE s.low = s.high) s',
             CASE v_archive.ties
                 WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $3) = k.rank_key THEN centile_store.archive_tie_key($4, $5, a.user_id, a.score, a.reached_at) END'
                 ELSE v_archive.tie_key END,
-            v_archive.archive_name)
+            v_archive.source)
         INTO v_above
         USING p_keys, v_archive.players, v_archive.score_order, v_archive.board_id, v_archive.mode;
     END IF;
@@ -2196,7 +2273,7 @@ BEGIN
         EXECUTE format(
             'WITH local AS MATERIALIZED (
                  SELECT a.*, row_number() OVER (ORDER BY a."position") AS place, rank() OVER (ORDER BY a.rank) AS local_rank
-                 FROM centile_archive.%I a WHERE a.user_id = ANY ($1)
+                 FROM %s a WHERE a.user_id = ANY ($1)
              ), page AS MATERIALIZED (
                  SELECT CASE WHEN $4 IS NOT NULL THEN (SELECT l.place FROM local l WHERE l.user_id = $4) - $5
                              WHEN $3 IS NOT NULL THEN 1 + (SELECT count(*) FROM local l WHERE l."position" <= $3)
@@ -2209,7 +2286,7 @@ BEGIN
                                   u.name AS user_name, u.avatar, a.score, a.reached_at,
                                   centile.rank_key(a.score, $6) AS rank_key, %s AS tie_key, %s AS tiebreak
                            FROM (SELECT a.* FROM local a, page p WHERE a.place >= p.first AND a.place - p.first < p.size) a
-                           JOIN centile_store.users u ON u.id = a.user_id) r)', v_archive.archive_name, v_archive.tie_key, v_archive.tiebreak)
+                           JOIN centile_store.users u ON u.id = a.user_id) r)', v_archive.source, v_archive.tie_key, v_archive.tiebreak)
         INTO players, rows
         USING p_user_ids, p_from,
               CASE WHEN p_after IS NOT NULL THEN centile_store.archive_place(p_period_id, (p_after).rank_key, (p_after).tie_key, -(p_after).user_key) END,
@@ -2242,14 +2319,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.archive_name(p_period_id bigint) IS 'The name of a period''s archive in schema centile_archive. Example: SELECT centile_store.archive_name(2);';
 
-CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archive_name text, players bigint, board_id integer, score_order text, ties text, mode text, tiebreak text, tie_key text)
+CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archive_name text, source text, players bigint, board_id integer, score_order text, ties text, mode text, tiebreak text, tie_key text)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.archive_name, p.archive_players, b.id, b.score_order, b.ties, b.mode,
+    SELECT p.archive_name, CASE WHEN b.is_template THEN format('(SELECT * FROM centile_store.closed_results r WHERE r.closed_id = %s)', p.closed_id) ELSE format('centile_archive.%I', p.archive_name) END,
+           p.players, p.board_id, b.score_order, b.ties, b.mode,
            CASE b.ties WHEN 'second' THEN 'a.tiebreak' ELSE 'NULL::bigint' END,
            CASE WHEN b.ties <> 'second' THEN 'centile.tie_key(a.reached_at)' ELSE format('centile.rank_key(a.tiebreak, %L)', b.tiebreak_order) END
-    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.id = p_period_id AND p.archive_name IS NOT NULL AND p.archive_dropped_at IS NULL
+    FROM (SELECT p.archive_name, 0 AS closed_id, p.archive_players AS players, p.board_id, p.board_id AS owner_id FROM centile_store.periods p
+          WHERE p.id = p_period_id AND p.archive_name IS NOT NULL AND p.archive_dropped_at IS NULL
+          UNION ALL
+          SELECT p.archive_name, c.id, c.players, c.board_id, p.board_id FROM centile_store.closed_boards c JOIN centile_store.periods p ON p.id = c.period_id
+          WHERE c.id = p_period_id AND p.archive_dropped_at IS NULL) p
+    JOIN centile_store.boards b ON b.id = p.owner_id
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_of(p_period_id bigint) IS 'The archive of a period and the rules of its board. Example: SELECT * FROM centile_store.archive_of(2);';
@@ -2268,8 +2350,8 @@ BEGIN
         RETURN NULL;
     END IF;
     EXECUTE format(
-        'SELECT a."position" FROM centile_archive.%I a
-         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND %s = $4', v_archive.archive_name, v_archive.tie_key)
+        'SELECT a."position" FROM %s a
+         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND %s = $4', v_archive.source, v_archive.tie_key)
     INTO v_place
     -- An archive of another board holds only the time of a tie key.
     USING p_internal_id, v_archive.score_order, p_rank_key, CASE v_archive.ties WHEN 'second' THEN p_tie_key ELSE p_tie_key & 2251799813685247 END;
@@ -2297,12 +2379,12 @@ BEGIN
     IF FOUND THEN
         RETURN QUERY EXECUTE format(
             'SELECT a."position", a.rank,
-                    $2 + 1 - coalesce((SELECT n.rank FROM centile_archive.%1$I n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
+                    $2 + 1 - coalesce((SELECT n.rank FROM %1$s n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
                     u.external_id, u.name, u.avatar, a.score, a.reached_at, %2$s
-             FROM centile_archive.%1$I a
+             FROM %1$s a
              JOIN centile_store.users u ON u.id = a.user_id
              WHERE a.user_id = ANY ($1)
-             ORDER BY a."position"', v_archive.archive_name, v_archive.tiebreak)
+             ORDER BY a."position"', v_archive.source, v_archive.tiebreak)
         USING p_user_ids, v_archive.players;
     END IF;
 END
@@ -2343,9 +2425,9 @@ BEGIN
         RETURN QUERY EXECUTE format(
             'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
                     u.id, centile.rank_key(a.score, $1), %s, %s
-             FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
+             FROM (SELECT * FROM %s a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
              JOIN centile_store.users u ON u.id = a.user_id
-             ORDER BY a."position"', v_archive.tie_key, v_archive.tiebreak, v_archive.archive_name)
+             ORDER BY a."position"', v_archive.tie_key, v_archive.tiebreak, v_archive.source)
         USING v_archive.score_order, p_from, p_limit;
     END IF;
 END
@@ -2357,8 +2439,12 @@ CREATE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigi
     LANGUAGE sql STABLE
     AS $$
     SELECT centile.epoch(), p.archive_players, (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
-    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.id = p_period_id AND p.board_id = p_board_id
+    FROM (SELECT p.board_id, p.state, p.archive_revision, p.archive_players, p.archive_dropped_at FROM centile_store.periods p WHERE p.id = p_period_id
+          UNION ALL
+          SELECT p.board_id, p.state, c.archive_revision, c.players, p.archive_dropped_at
+          FROM centile_store.closed_boards c JOIN centile_store.periods p ON p.id = c.period_id WHERE c.id = p_period_id) p
+    JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.board_id = p_board_id
       AND p.state = 'closed' AND p.archive_revision = p_revision AND p.archive_dropped_at IS NULL
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
@@ -2398,7 +2484,7 @@ BEGIN
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
             -- A batch that began earlier does not know of the ban. This makes it start again.
-            PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
+            PERFORM centile_store.write_act(v_board.id, v_lane, v_lane.last_at, p_user_id, '{}');
         END IF;
         RETURN false;
     END IF;
@@ -2409,18 +2495,18 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) IS 'Bans or unbans a player on one board, unless a later act than p_act has begun, and returns whether anything changed. Example: SELECT centile_store.ban_player(''main'', b.user_id, true, ''cheat'', ''dora'', b.act) FROM centile_store.begin_ban(''ann'', true) b;';
 
-CREATE FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_users text[]) RETURNS TABLE(place bigint, player centile_store.player_state)
+CREATE FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[]) RETURNS TABLE(place bigint, player centile_store.player_state)
     LANGUAGE sql STABLE
     AS $$
     SELECT p.place, (u.id, u.banned_at IS NOT NULL OR coalesce(b.banned, false), u.lane_hash % (SELECT x.lanes FROM centile_store.boards x WHERE x.id = p_board_id) = p_lane,
                      b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods)::centile_store.player_state
-    FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
+    FROM unnest(p_boards, p_users) WITH ORDINALITY AS p (board_id, external_id, place)
     -- LIMIT forces look-ups by index: the planner does not know that there are few names.
     LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.players b WHERE b.board_id = p_board_id AND b.user_id = u.id AND b.lane = p_lane LIMIT 1) b ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.players b WHERE b.board_id = p.board_id AND b.user_id = u.id AND b.lane = p_lane LIMIT 1) b ON true
 $$;
 
-COMMENT ON FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_users text[]) IS 'Players of a batch of score events, with their place in p_users. Example: SELECT (b.player).user_id FROM centile_store.batch_players(1, 0::smallint, ''{ann}'') b;';
+COMMENT ON FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[]) IS 'Players of a batch of score events, with their place in p_users. Example: SELECT (b.player).user_id FROM centile_store.batch_players(1, 0::smallint, ''{1}'', ''{ann}'') b;';
 
 CREATE FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER, OUT user_id bigint, OUT act bigint) RETURNS record
     LANGUAGE plpgsql
@@ -2472,6 +2558,7 @@ CREATE TABLE centile_store.boards (
     refresh_corrected boolean DEFAULT false NOT NULL,
     tiebreak_order text,
     tiebreak_sum text,
+    is_template boolean DEFAULT false NOT NULL,
     CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
     CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
@@ -2489,6 +2576,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text, 'combined'::text]))),
     CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
+    CONSTRAINT boards_pattern_form CHECK (((slug ~ '^[a-z][a-z0-9_-]{0,38}[*]$'::text) OR (NOT is_template))),
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
@@ -2498,9 +2586,10 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_segments_form CHECK (((cardinality(segments) <= 4) AND (COALESCE(array_ndims(segments), 1) = 1) AND (array_to_string(segments, ','::text, ''::text) ~ '^([a-z0-9_]{1,32}(,[a-z0-9_]{1,32})*)?$'::text) AND (cardinality(string_to_array(array_to_string(segments, ','::text), ','::text)) = cardinality(segments)) AND (array_to_string(segments, ','::text) !~ '(^|,)([^,]+),([^,]+,)*\2(,|$)'::text))),
     CONSTRAINT boards_segments_rules CHECK (((segments = '{}'::text[]) OR ((mode <> 'combined'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
-    CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT boards_slug_form CHECK (((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text) OR is_template)),
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
     CONSTRAINT boards_tags_form CHECK (((cardinality(tags) <= 20) AND (array_to_string(tags, ','::text, ''::text) ~ '^([a-z0-9][a-z0-9_-]{0,39}(,[a-z0-9][a-z0-9_-]{0,39})*)?$'::text) AND (cardinality(string_to_array(array_to_string(tags, ','::text), ','::text)) = cardinality(tags)))),
+    CONSTRAINT boards_template_rules CHECK (((NOT is_template) OR ((mode <> 'combined'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[]) AND (segments = '{}'::text[])))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
     CONSTRAINT boards_tiebreak_order_known CHECK ((tiebreak_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_tiebreak_order_rules CHECK (((tiebreak_order IS NOT NULL) = (ties = 'second'::text))),
@@ -2558,6 +2647,8 @@ COMMENT ON COLUMN centile_store.boards.tiebreak_order IS 'Which second numbers a
 
 COMMENT ON COLUMN centile_store.boards.tiebreak_sum IS 'Whether the second numbers of a sum board are added or replaced; NULL on other boards.';
 
+COMMENT ON COLUMN centile_store.boards.is_template IS 'Whether other boards have these rules, lanes and periods. The slug is then the pattern of their slugs.';
+
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
 COMMENT ON CONSTRAINT boards_buckets_rules ON centile_store.boards IS 'buckets: does not apply to a combined board';
@@ -2592,6 +2683,8 @@ COMMENT ON CONSTRAINT boards_mode_known ON centile_store.boards IS 'mode: must b
 
 COMMENT ON CONSTRAINT boards_on_violation_known ON centile_store.boards IS 'on_violation: must be refuse or quarantine';
 
+COMMENT ON CONSTRAINT boards_pattern_form ON centile_store.boards IS 'pattern: must have up to 39 of a-z, 0-9, - and _, begin with a letter, and end with *';
+
 COMMENT ON CONSTRAINT boards_periods_known ON centile_store.boards IS 'periods: must be one or more of all_time, hour, day, week, month, quarter, year';
 
 COMMENT ON CONSTRAINT boards_points_range ON centile_store.boards IS 'points_min: must not be above points_max, nor be the smallest 64-bit integer';
@@ -2614,6 +2707,8 @@ COMMENT ON CONSTRAINT boards_snapshots_known ON centile_store.boards IS 'snapsho
 
 COMMENT ON CONSTRAINT boards_tags_form ON centile_store.boards IS 'tags: must be up to 20 tags of 1 to 40 lower-case letters, digits, ''-'' and ''_'', each beginning with a letter or a digit';
 
+COMMENT ON CONSTRAINT boards_template_rules ON centile_store.boards IS 'template: has no combined mode, snapshots, rolling windows or segments';
+
 COMMENT ON CONSTRAINT boards_tiebreak_needs_single_event ON centile_store.boards IS 'ties: a sum board has no tiebreak; use ties second, or mode best or latest';
 
 COMMENT ON CONSTRAINT boards_tiebreak_order_known ON centile_store.boards IS 'tiebreak_order: must be desc or asc';
@@ -2630,7 +2725,7 @@ COMMENT ON CONSTRAINT boards_ties_known ON centile_store.boards IS 'ties: must b
 
 COMMENT ON CONSTRAINT boards_title_length ON centile_store.boards IS 'title: must have 1 to 128 bytes';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2669,7 +2764,7 @@ BEGIN
         FROM centile_store.filling_windows(p_board_id, p_lane) w;
     END IF;
     SELECT array_agg((p.player).user_id ORDER BY p.place), array_agg(p.player ORDER BY p.place) INTO v_users, players
-    FROM centile_store.batch_players(p_board_id, p_lane, p_users) p;
+    FROM centile_store.batch_players(p_board_id, p_lane, p_boards, p_users) p;
     IF board.segments <> '{}' THEN
         live_periods := live_periods || centile_store.open_segment_periods(ARRAY(
             SELECT DISTINCT x FROM unnest(players) AS p CROSS JOIN unnest(p.period_ids) AS x WHERE x <> ALL (live_periods)));
@@ -2677,21 +2772,21 @@ BEGIN
         FROM centile_store.segment_state(board, v_users, p_event_users, p_times, at, period_ids);
     END IF;
     IF p_times IS NOT NULL AND board.ties = 'second' THEN
-        SELECT * INTO tie_users, tie_periods, tie_times FROM centile_store.deciding_times(board, v_users, period_ids);
+        SELECT * INTO tie_users, tie_periods, tie_times FROM centile_store.deciding_times(board, p_boards, v_users, period_ids);
     END IF;
     IF p_times IS NOT NULL THEN
         SELECT array_agg(u.place), array_agg(t.occurred_at) INTO reset_users, reset_times FROM unnest(v_users) WITH ORDINALITY AS u (id, place)
-        JOIN centile_store.players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
-        JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
+        JOIN centile_store.players b ON b.board_id = p_boards[u.place] AND b.user_id = u.id AND b.was_reset
+        JOIN centile_store.score_transactions t ON t.board_id = b.board_id AND t.user_id = u.id AND t.kind = 'reset';
     END IF;
     IF p_ids <> '{}' THEN
         SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings, known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details, known_metadata
-        FROM centile_store.known_events(p_board_id, v_users, p_id_users, p_ids);
+        FROM centile_store.known_events(p_boards, v_users, p_id_users, p_ids);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{1}'', ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2739,12 +2834,12 @@ BEGIN
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
-                  WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
+                  WHERE r.period_id = p_period_id AND r.players_of = r.board_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
                     AND centile_store.is_locked(1128615510, r.id)) THEN
         RAISE EXCEPTION 'another session is rebuilding the period' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
-    WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
+    WHERE r.period_id = p_period_id AND r.players_of = r.board_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
     PERFORM centile_store.forget_fillings(v_period.board_id);
     v_ranking_id := centile_store.create_ranking(v_period.board_id, p_period_id);
     -- Does not wait, because this session already holds other locks.
@@ -2779,16 +2874,48 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'The end of the ledger, and the last batch and time of each lane, for centile_store.end_verification. Example: SELECT ledger_end, batches FROM centile_store.begin_verification(1);';
 
+CREATE FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) RETURNS bigint[]
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_periods  bigint[];
+    v_rankings bigint[];
+BEGIN
+    v_periods := ARRAY(
+        SELECT r.period_id FROM unnest(p_entries.ranking_ids) WITH ORDINALITY AS e (id, place)
+        JOIN centile_store.rankings r ON r.id = e.id ORDER BY e.place);
+    FOR v_try IN 1 .. 2 LOOP
+        v_rankings := ARRAY(
+            SELECT g.id FROM unnest(v_periods, p_boards) WITH ORDINALITY AS e (period_id, board_id, place)
+            LEFT JOIN centile_store.rankings g ON g.players_of = e.board_id AND g.period_id = e.period_id AND g.players_of <> g.board_id
+            ORDER BY e.place);
+        EXIT WHEN array_position(v_rankings, NULL) IS NULL;
+        PERFORM centile_store.add_rankings(p_board_id, v_periods, p_boards);
+    END LOOP;
+    RETURN v_rankings;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) IS 'The rankings of entries of a template''s boards. Example: SELECT centile_store.board_entries(1, (''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}''), ''{}'');';
+
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
     v_board centile_store.boards;
+    v_named centile_store.template_boards;
 BEGIN
     SELECT * INTO v_board FROM centile_store.boards WHERE slug = p_slug;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'no board %', quote_literal(p_slug)
-            USING ERRCODE = 'CB404', DETAIL = 'board', HINT = 'SELECT slug FROM centile.boards lists them.';
+        SELECT * INTO v_named FROM centile_store.template_boards WHERE slug = p_slug;
+        SELECT * INTO v_board FROM centile_store.boards WHERE id = v_named.template_id;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no board %', quote_literal(p_slug)
+                USING ERRCODE = 'CB404', DETAIL = 'board', HINT = 'SELECT slug FROM centile.boards lists them.';
+        END IF;
+        v_board.id := v_named.id;
+        v_board.slug := v_named.slug;
+        v_board.title := v_named.slug;
     END IF;
     RETURN v_board;
 END
@@ -2799,8 +2926,8 @@ COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a boar
 CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
     AS $$
-    SELECT to_jsonb(b) - '{board_id,created_at}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
-    FROM centile.boards b WHERE b.board_id = p_board_id
+    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
+    FROM centile_store.boards b WHERE b.id = p_board_id
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board in the form of the audit log. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
@@ -2978,7 +3105,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) IS 'Players of each bucket of a ranking by place, lowest first. Example: SELECT centile_store.bucket_totals(1);';
 
-CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
+CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET work_mem TO '128MB'
@@ -2991,6 +3118,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RETURN centile_store.close_boards(p_period_id) = 0;
     END IF;
     PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
     -- Computed from the standings of all time, a snapshot has no definition that a refresh could
@@ -3000,6 +3129,7 @@ BEGIN
             centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))
         ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)
             || format(' WHERE (SELECT centile_store.check_refresh(c.period_id, c.batches) FROM centile_store.cut_offs c WHERE c.period_id = %s)', p_period_id)) END;
+    RETURN true;
 END
 $$;
 
@@ -3119,7 +3249,7 @@ CREATE FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigi
     FROM (SELECT (u.id, coalesce(array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
                   coalesce(array_agg(s.rank_key ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
                   coalesce(array_agg(s.tie_key ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL), '{}'),
-                  array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL AND s.only_zeros))::centile_store.player_standings AS standings
+                  array_agg(s.period_id ORDER BY s.period_id) FILTER (WHERE s.rank_key IS NOT NULL AND s.only_zeros), p_board_id)::centile_store.player_standings AS standings
           FROM (SELECT c.user_id AS id FROM unnest(p_changes) AS c
                 UNION
                 SELECT p_user_id WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = p_board_id AND t.user_id = p_user_id)) u
@@ -3300,7 +3430,12 @@ BEGIN
     IF p_user.erased_at IS NOT NULL THEN
         RAISE EXCEPTION 'user % was erased', quote_literal(p_user.external_id) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
     ELSIF p_boards <> '{}' AND NOT (
-        SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
+        SELECT coalesce(bool_or(b.is_of_key), true)
+        FROM (SELECT o.id, o.slug = ANY (p_boards) AS is_of_key FROM centile_store.boards o
+              UNION ALL
+              SELECT n.id, n.slug = ANY (p_boards) OR o.slug = ANY (p_boards)
+              FROM centile_store.players p JOIN centile_store.template_boards n ON n.id = p.board_id JOIN centile_store.boards o ON o.id = n.template_id
+              WHERE p.user_id = p_user.id) b
         WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = p_user.id AND t.kind = 'score')) THEN
         RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user.external_id) USING ERRCODE = 'CB403', DETAIL = 'user_id';
     END IF;
@@ -3345,7 +3480,7 @@ CREATE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id 
 BEGIN
     IF p_board.mode = 'sum' AND EXISTS (
         -- A segment has the sum of its whole period.
-        SELECT FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) w
+        SELECT FROM centile_store.periods_at(centile_store.owner_of(p_board.id), p_board.periods, p_at) w
         JOIN centile_store.periods p ON p.id = w.period_id
         CROSS JOIN LATERAL (
             SELECT sum(t.points) AS score, CASE p_board.tiebreak_sum WHEN 'added' THEN sum(t.second_number) END AS second_number FROM centile_store.score_transactions t
@@ -3420,6 +3555,74 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+
+CREATE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 2000) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '128MB'
+    SET enable_nestloop TO 'off'
+    SET "TimeZone" TO 'UTC'
+    AS $_$
+DECLARE
+    v_period  centile_store.periods;
+    v_board   centile_store.boards;
+    v_cut_off centile_store.cut_offs;
+    v_boards  integer[];
+    v_first   bigint;
+BEGIN
+    SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id FOR UPDATE;
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
+        RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
+    END IF;
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
+    v_first := centile_store.first_closed_id(v_period.ends_at);
+    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g
+                      WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id
+                      ORDER BY g.players_of LIMIT p_limit);
+    WITH old AS (
+        DELETE FROM centile_store.closed_boards c
+        WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (v_boards) AND c.period_id = p_period_id RETURNING c.id)
+    DELETE FROM centile_store.closed_results r USING old WHERE r.closed_id = old.id AND r.closed_id >= v_first AND r.closed_id < v_first + (1::bigint << 40);
+    EXECUTE format($query$
+        WITH entry AS MATERIALIZED (
+            SELECT (e.user_id >> 32)::integer AS board_id, e.user_id & 4294967295 AS user_id, e.score, e.rank_key, e.tie_key, e.reached_at FROM (%1$s) e
+        ), board AS MATERIALIZED (
+            SELECT $4 + nextval('centile_store.closed_boards_id_seq') AS id, b.id AS board_id FROM unnest($3) AS b (id)
+        ), result AS MATERIALIZED (
+            SELECT b.id AS closed_id, row_number() OVER places AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at, %3$s AS tiebreak
+            FROM entry e JOIN board b USING (board_id)
+            WINDOW places AS (PARTITION BY b.id ORDER BY e.rank_key DESC, e.tie_key DESC, e.user_id), equals AS (PARTITION BY b.id ORDER BY e.rank_key DESC)
+        ), stored AS (
+            INSERT INTO centile_store.closed_results (closed_id, "position", rank, user_id, score, reached_at, tiebreak)
+            SELECT r.closed_id, r."position", r.rank, r.user_id, r.score, r.reached_at, r.tiebreak FROM result r ORDER BY r.closed_id, r."position"
+        ), later AS MATERIALIZED (
+            SELECT DISTINCT t.board_id, t.user_id FROM centile_store.score_transactions t
+            WHERE t.board_id = ANY ($3) AND t.kind <> 'score' AND t.batch > ($1)[t.lane + 1]
+        ), live AS (
+            SELECT p.board_id, p.user_id, p.rank_keys[n.place] AS rank_key, p.tie_keys[n.place] AS tie_key
+            FROM centile_store.players p CROSS JOIN LATERAL (SELECT array_position(p.period_ids, $2) AS place) n
+            WHERE p.board_id = ANY ($3) AND n.place IS NOT NULL
+        ), difference AS (
+            SELECT board_id, count(*) AS players FROM entry e FULL JOIN live l USING (board_id, user_id) LEFT JOIN later a USING (board_id, user_id)
+            WHERE (e.rank_key, e.tie_key) IS DISTINCT FROM (l.rank_key, l.tie_key) AND a.user_id IS NULL
+            GROUP BY board_id
+        ), total AS (
+            SELECT r.closed_id, count(*) AS players, max(r.reached_at) AS last_at FROM result r GROUP BY r.closed_id)
+        INSERT INTO centile_store.closed_boards (id, board_id, period_id, players, differences, last_at)
+        SELECT b.id, b.board_id, $2, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
+        FROM board b LEFT JOIN total t ON t.closed_id = b.id LEFT JOIN difference d ON d.board_id = b.board_id
+        $query$,
+        centile_store.entries_query(p_period_id, '$1', NULL, NULL, '$3'),
+        CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
+        CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
+    USING v_cut_off.batches, p_period_id, v_boards, v_first;
+    UPDATE centile_store.cut_offs c SET last_board = v_boards[cardinality(v_boards)] WHERE c.period_id = p_period_id AND v_boards <> '{}';
+    RETURN cardinality(v_boards);
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer) IS 'Writes the results of some boards of a template in a period that is cut off, and returns their number. Example: SELECT centile_store.close_boards(p.period_id) FROM centile.periods p WHERE p.board = ''quest-*'' AND p.state = ''closing'';';
 
 CREATE PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean DEFAULT false)
     LANGUAGE plpgsql
@@ -3497,7 +3700,7 @@ BEGIN
     ELSIF p_cut_off_at IS NULL THEN
         cut_off_at := centile_store.cut_off_period(p_period_id);
     ELSIF v_period.cut_off_at = p_cut_off_at AND v_period.archive_players IS NULL THEN
-        PERFORM centile_store.build_archive(p_period_id), centile_store.compare_archive(p_period_id);
+        PERFORM centile_store.compare_archive(p_period_id) WHERE centile_store.build_archive(p_period_id);
         cut_off_at := p_cut_off_at;
     ELSIF v_period.cut_off_at = p_cut_off_at THEN
         IF centile_store.finish_close(p_period_id, p_cut_off_at) THEN
@@ -3516,6 +3719,38 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) IS 'Runs the next step of closing a period. Example: SELECT s.cut_off_at IS NOT NULL AS is_cut_off, s.result FROM centile_store.close_step(2, NULL) s;';
+
+CREATE TABLE centile_store.closed_boards (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    players bigint NOT NULL,
+    differences bigint NOT NULL,
+    archive_revision integer DEFAULT 1 NOT NULL,
+    last_at timestamp with time zone
+)
+PARTITION BY RANGE (id);
+
+COMMENT ON TABLE centile_store.closed_boards IS 'Closed periods of boards of templates: each board with entries.';
+
+COMMENT ON COLUMN centile_store.closed_boards.period_id IS 'The period of the template.';
+
+COMMENT ON COLUMN centile_store.closed_boards.differences IS 'Players whose standing did not agree with the ledger when the period was closed.';
+
+COMMENT ON COLUMN centile_store.closed_boards.last_at IS 'The latest time among the entries.';
+
+CREATE FUNCTION centile_store.closed_board(p_board_id integer, p_period centile_store.periods) RETURNS SETOF centile_store.closed_boards
+    LANGUAGE plpgsql STABLE ROWS 1
+    AS $$
+DECLARE
+    v_first bigint := centile_store.first_closed_id(p_period.ends_at);
+BEGIN
+    RETURN QUERY SELECT * FROM centile_store.closed_boards c
+    WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = p_board_id AND c.period_id = p_period.id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.closed_board(p_board_id integer, p_period centile_store.periods) IS 'The results of a template''s board in a closed period. Example: SELECT c.players FROM centile_store.periods p CROSS JOIN LATERAL centile_store.closed_board(1, p) c WHERE p.id = 0;';
 
 CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -3708,7 +3943,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) IS 'Comments on an archive: what it holds, how to read names, and how to refresh it. Example: SELECT centile_store.comment_archive(p.period_id, ''main_week_2024_01_15'', ''MATERIALIZED VIEW'') FROM centile.periods p WHERE p.archive = ''centile_archive.main_week_2024_01_15'';';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_entry_boards integer[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -3737,21 +3972,21 @@ BEGIN
     END IF;
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, second_number, reason, occurred_at, lane, batch, metadata)
-        SELECT p_board_id, e.user_id, 'score', e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
+        SELECT e.board_id, e.user_id, 'score', e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
         FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
     IF v_breaks THEN
         WITH kept AS (
             INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, second_number, reason, external_id, rule, detail, submitted_at, metadata)
-            SELECT p_board_id, e.user_id, p_lane, e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
+            SELECT e.board_id, e.user_id, p_lane, e.points, CASE WHEN NOT v_second THEN e.tiebreak END, CASE WHEN v_second THEN e.tiebreak END, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
             FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
     END IF;
     IF v_has_ids THEN
         INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
-        SELECT p_board_id, e.user_id, p_lane, e.external_id, CASE WHEN e.rule IS NULL THEN transaction_ids[e.n] END,
+        SELECT e.board_id, e.user_id, p_lane, e.external_id, CASE WHEN e.rule IS NULL THEN transaction_ids[e.n] END,
                CASE WHEN e.rule IS NOT NULL THEN quarantine_ids[e.n] END, coalesce(e.occurred_at, p_at), e.standings, now() + p_keep_ids
         FROM (SELECT e.*, row_number() OVER (PARTITION BY e.rule IS NULL ORDER BY e.ordinality) AS n FROM unnest(p_events) WITH ORDINALITY e) e
         WHERE e.external_id IS NOT NULL
@@ -3761,12 +3996,15 @@ BEGIN
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
+    IF v_board.is_template THEN
+        p_entries.ranking_ids := centile_store.board_entries(p_board_id, p_entries, p_entry_boards);
+    END IF;
     PERFORM centile_store.write_players(v_lane, p_players);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, p_entries);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_entry_boards integer[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -3789,6 +4027,9 @@ BEGIN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     PERFORM centile_store.check_cut_off(v_period) WHERE v_period.segment = '';
+    IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RETURN centile_store.sum_closed_boards(v_period);
+    END IF;
     -- A snapshot has no live ranking to compare.
     IF v_period.kind = 'snapshot' THEN
         EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
@@ -3989,12 +4230,8 @@ DECLARE
     v_bounds     bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    IF v_board.buckets = 'all_time' AND (SELECT p.kind <> 'all_time' FROM centile_store.periods p WHERE p.id = p_period_id) THEN
-        -- removed_bucket: centile_store.remove_released has no rows to look for.
-        INSERT INTO centile_store.rankings (board_id, period_id, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
-        SELECT p_board_id, p_period_id, v_board.lanes, false, 100, '{100}', x.low, x.low, x.low FROM (SELECT ARRAY[centile_store.key_min()] AS low) x
-        RETURNING id INTO v_ranking_id;
-        RETURN v_ranking_id;
+    IF v_board.is_template OR v_board.buckets = 'all_time' AND (SELECT p.kind <> 'all_time' FROM centile_store.periods p WHERE p.id = p_period_id) THEN
+        RETURN centile_store.add_rankings(p_board_id, ARRAY[p_period_id], ARRAY[p_board_id]);
     END IF;
     SELECT x.shape INTO v_bounds
     FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
@@ -4011,8 +4248,8 @@ BEGIN
                           -- negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes, buckets, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, ARRAY(SELECT ((p_period_id + n) % 100)::smallint FROM generate_series(0, 99) AS n ORDER BY n),
+    INSERT INTO centile_store.rankings (board_id, period_id, players_of, lanes, buckets, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, p_period_id, p_board_id, v_board.lanes, ARRAY(SELECT ((p_period_id + n) % 100)::smallint FROM generate_series(0, 99) AS n ORDER BY n),
            centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (
@@ -4069,7 +4306,7 @@ BEGIN
     FROM centile_store.periods p
     CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
-    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches, ledger_end = excluded.ledger_end, last_at = excluded.last_at;
+    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches, ledger_end = excluded.ledger_end, last_at = excluded.last_at, last_board = 0;
     IF EXISTS (SELECT FROM centile_store.cut_offs c WHERE c.period_id = p_period_id AND array_position(c.batches, NULL) IS NOT NULL) THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
@@ -4137,24 +4374,24 @@ $$;
 
 COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) IS 'Records the decision on an event in quarantine. Called by centile.accept_event and reject_event. Example: SELECT centile_store.decide_event(q, ''rejected'', ''cheat'', ''dora'') FROM centile_store.quarantine q;';
 
-CREATE FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) RETURNS record
+CREATE FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_boards integer[], p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) RETURNS record
     LANGUAGE sql STABLE
     AS $$
     SELECT array_agg(u.place::integer), array_agg(p.id), array_agg(t.occurred_at)
     FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
-    JOIN centile_store.players s ON s.board_id = p_board.id AND s.user_id = u.id
+    JOIN centile_store.players s ON s.board_id = p_boards[u.place] AND s.user_id = u.id
     JOIN centile_store.periods p ON p.id = ANY (p_period_ids) AND p.id = ANY (s.period_ids)
     CROSS JOIN LATERAL (
         SELECT t.occurred_at FROM centile_store.score_transactions t
-        WHERE t.board_id = p_board.id AND t.user_id = u.id AND t.kind = 'score' AND t.occurred_at >= p.starts_at AND t.occurred_at < p.ends_at
+        WHERE t.board_id = s.board_id AND t.user_id = u.id AND t.kind = 'score' AND t.occurred_at >= p.starts_at AND t.occurred_at < p.ends_at
           AND (t.second_number IS NOT NULL OR p_board.mode = 'latest')
           AND NOT EXISTS (SELECT FROM centile_store.score_transactions v
-                          WHERE v.board_id = p_board.id AND v.user_id = u.id AND v.kind = 'void' AND v.voids_id = t.id AND v.occurred_at >= p.starts_at)
+                          WHERE v.board_id = s.board_id AND v.user_id = u.id AND v.kind = 'void' AND v.voids_id = t.id AND v.occurred_at >= p.starts_at)
         ORDER BY t.occurred_at DESC LIMIT 1) t
     WHERE p_board.mode = 'latest' OR p_board.tiebreak_sum = 'replaced'
 $$;
 
-COMMENT ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) IS 'Times of the events that decide the standings of players on a board with ties second. Example: SELECT d.* FROM centile_store.boards b CROSS JOIN LATERAL centile_store.deciding_times(b, ''{1}'', ''{1}'') d WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_boards integer[], p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) IS 'Times of the events that decide the standings of players on a board with ties second. Example: SELECT d.* FROM centile_store.boards b CROSS JOIN LATERAL centile_store.deciding_times(b, ''{1}'', ''{1}'', ''{1}'') d WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10, p_whole boolean DEFAULT true) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -4389,6 +4626,57 @@ $$;
 
 COMMENT ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Records up to which row of the ledger a ranking agrees with it, or that it is damaged. Example: SELECT centile_store.end_verification(1, true, NULL, b.ledger_end, b.batches, b.times) FROM centile_store.begin_verification(1) b;';
 
+CREATE FUNCTION centile_store.ensure_board(p_slug text) RETURNS integer
+    LANGUAGE plpgsql
+    SET synchronous_commit TO 'off'
+    AS $$
+DECLARE
+    v_template centile_store.templates;
+    v_id       integer := (SELECT t.id FROM centile_store.template_boards t WHERE t.slug = p_slug);
+BEGIN
+    IF v_id IS NOT NULL THEN
+        RETURN v_id;
+    END IF;
+    -- Sessions that create boards of a template wait for each other.
+    SELECT * INTO v_template FROM centile_store.templates t WHERE t.board_id = centile_store.template_of(p_slug) FOR UPDATE;
+    IF NOT FOUND THEN
+        PERFORM centile_store.board_named(p_slug);
+    END IF;
+    INSERT INTO centile_store.template_boards (template_id, slug) VALUES (v_template.board_id, p_slug)
+    ON CONFLICT ON CONSTRAINT template_boards_slug_key DO NOTHING
+    RETURNING id INTO v_id;
+    IF v_id IS NULL THEN
+        RETURN (SELECT t.id FROM centile_store.template_boards t WHERE t.slug = p_slug);
+    ELSIF v_template.boards >= v_template.max_boards THEN
+        RAISE EXCEPTION 'template % has its maximum of % boards', v_template.name, v_template.max_boards
+            USING ERRCODE = 'CB409', DETAIL = 'too_many_boards', HINT = 'Raise max_boards of the template, or delete boards.';
+    END IF;
+    UPDATE centile_store.templates t SET boards = t.boards + 1 WHERE t.board_id = v_template.board_id;
+    RETURN v_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.ensure_board(p_slug text) IS 'Creates a board of a template, unless it exists, and returns its id. Example: SELECT centile_store.ensure_board(''quest-1'');';
+
+CREATE FUNCTION centile_store.ensure_closed_month(p_ends_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    AS $$
+DECLARE
+    v_suffix text := to_char(p_ends_at, 'YYYY_MM');
+    v_table  text;
+BEGIN
+    FOREACH v_table IN ARRAY '{closed_boards,closed_results}'::text[] LOOP
+        CONTINUE WHEN to_regclass(format('centile_store.%I', v_table || '_' || v_suffix)) IS NOT NULL;
+        EXECUTE format('CREATE TABLE centile_store.%I PARTITION OF centile_store.%I FOR VALUES FROM (%s) TO (%s)', v_table || '_' || v_suffix, v_table,
+            centile_store.first_closed_id(p_ends_at), centile_store.first_closed_id(date_trunc('month', p_ends_at) + interval '1 month'));
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.ensure_closed_month(p_ends_at timestamp with time zone) IS 'Creates the tables for results of periods of templates that end in the month (UTC) of a time. Example: SELECT centile_store.ensure_closed_month(''2024-01-22 00:00Z'');';
+
 CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
@@ -4437,7 +4725,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards) IS 'Text of the part of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text, p_board_id text DEFAULT NULL::text, p_boards text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql STABLE
     SET "TimeZone" TO 'UTC'
     SET "DateStyle" TO 'ISO'
@@ -4449,11 +4737,16 @@ DECLARE
     v_members text := '';
     v_belongs text := '';
     v_time    text;
+    v_ledger  text := 'centile_store.score_transactions';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
 
-    v_counted := format('t.board_id = %s', v_board.id)
+    IF p_boards IS NOT NULL THEN
+        v_ledger := format('(SELECT t.id, (t.board_id::bigint << 32) + t.user_id AS user_id, t.kind, t.points, t.tiebreak, t.second_number, t.voids_id, t.occurred_at, t.lane, t.batch
+                             FROM centile_store.score_transactions t WHERE t.board_id = ANY (%s))', p_boards);
+    END IF;
+    v_counted := CASE WHEN p_boards IS NULL THEN format('t.board_id = %s', coalesce(p_board_id, v_board.id::text)) ELSE 'true' END
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
@@ -4472,7 +4765,7 @@ BEGIN
     -- coalesce keeps the joins full.
     RETURN format($query$
         WITH act AS MATERIALIZED (
-            SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM centile_store.score_transactions t
+            SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM %6$s t
             WHERE t.kind <> 'score' AND %1$s%3$s
         ), player AS (
             SELECT t.user_id, max(t.occurred_at) FILTER (WHERE t.kind = 'reset' AND %2$s) AS reset_at,
@@ -4481,17 +4774,17 @@ BEGIN
             FROM act t WHERE t.kind <> 'void' GROUP BY t.user_id
         ), s AS (
             SELECT t.id, t.user_id, t.points, %5$s AS tiebreak, t.occurred_at
-            FROM (SELECT * FROM centile_store.score_transactions t WHERE t.kind = 'score' AND %1$s AND %2$s) t
+            FROM (SELECT * FROM %6$s t WHERE t.kind = 'score' AND %1$s AND %2$s) t
             FULL JOIN player p ON p.user_id = t.user_id
             FULL JOIN (SELECT v.voids_id FROM act v WHERE v.kind = 'void') v ON v.voids_id = t.id
             WHERE coalesce(t.id IS NOT NULL AND v.voids_id IS NULL AND p.is_banned IS NOT TRUE
                            AND (p.reset_at IS NULL OR t.occurred_at >= p.reset_at)%4$s, false)
-        )$query$, v_counted, v_time, v_members, v_belongs, CASE v_board.ties WHEN 'second' THEN 't.second_number' ELSE 't.tiebreak' END)
+        )$query$, v_counted, v_time, v_members, v_belongs, CASE v_board.ties WHEN 'second' THEN 't.second_number' ELSE 't.tiebreak' END, v_ledger)
     || centile_store.entries_of(v_board);
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) IS 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';
+COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text, p_board_id text, p_boards text) IS 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';
 
 CREATE FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS centile_store.entry_change[]
     LANGUAGE plpgsql STABLE
@@ -4505,7 +4798,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
                    e.rank_key, e.tie_key, e.only_zeros
-            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
+            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids, r.players_of) e
             FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
                 ON l.user_id = e.user_id) x
         WHERE r.id = ANY (p_ranking_ids));
@@ -4672,7 +4965,9 @@ BEGIN
         SELECT count(*), max(s.occurred_at), (array_agg(s.id ORDER BY s.occurred_at DESC, s.id DESC))[1] INTO v_seen, v_at, v_id FROM seen s;
         v_left := v_left - v_seen;
         EXIT WHEN v_left = 0;
-        SELECT min(b.id), '-infinity', 0 INTO v_board_id, v_at, v_id FROM centile_store.boards b WHERE b.id > v_board_id;
+        SELECT least((SELECT min(b.id) FROM centile_store.boards b WHERE b.id > v_board_id),
+                     (SELECT min(p.board_id) FROM centile_store.players p WHERE p.user_id = p_user_id AND p.board_id > v_board_id)), '-infinity', 0
+        INTO v_board_id, v_at, v_id;
         EXIT WHEN v_board_id IS NULL;
     END LOOP;
     is_done := v_board_id IS NULL;
@@ -4869,8 +5164,9 @@ BEGIN
                 FROM centile_store.boards b
                 LEFT JOIN centile_store.periods w ON w.board_id = b.id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = ''
                 WHERE b.id = v_period.board_id);
-    -- Before all locks, because it reads two archives. Snapshots and segments have no message.
-    v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Before all locks, because it reads two archives. Snapshots and segments have no message,
+    -- and a template has no players.
+    v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     -- Before the other locks: a session that applies many batches may hold this one for seconds.
     PERFORM centile_store.lock_buckets(v_period.board_id);
     -- Prevents name changes, because the top must not keep the name of an erased player. Comes before
@@ -4994,6 +5290,13 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) IS 'The scores between the first buckets of a new ranking. Example: SELECT centile_store.first_bounds(''{"expected_points": 5000}'');';
+
+CREATE FUNCTION centile_store.first_closed_id(p_ends_at timestamp with time zone) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    SET "TimeZone" TO 'UTC'
+    RETURN (((((EXTRACT(year FROM p_ends_at) * (12)::numeric) + EXTRACT(month FROM p_ends_at)) - (1)::numeric))::bigint << 40);
+
+COMMENT ON FUNCTION centile_store.first_closed_id(p_ends_at timestamp with time zone) IS 'Lowest id of closed boards whose periods end in the month (UTC) of a time. Example: SELECT centile_store.first_closed_id(''2024-01-22 00:00Z'');';
 
 CREATE FUNCTION centile_store.forget_batches(p_kept interval DEFAULT '00:20:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -5365,7 +5668,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) IS 'Keys of a ranking above a key, or at and below it. Example: SELECT * FROM centile_store.keys(1, NULL, (100, 0, 0), false, 5);';
 
-CREATE FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) RETURNS record
+CREATE FUNCTION centile_store.known_events(p_boards integer[], p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -5376,7 +5679,7 @@ BEGIN
     INTO places, transactions, quarantined, standings, points, tiebreaks, reasons, times, rules, details, metadata
     FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)
     CROSS JOIN LATERAL (SELECT * FROM centile_store.transaction_ids k
-                        WHERE k.board_id = p_board_id AND k.user_id = p_user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
+                        WHERE k.board_id = p_boards[i.user_place] AND k.user_id = p_user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
     LEFT JOIN LATERAL (SELECT * FROM centile_store.score_transactions t
                        WHERE t.id = k.transaction_id AND t.occurred_at = k.occurred_at LIMIT 1) t ON true
     LEFT JOIN LATERAL (SELECT * FROM centile_store.quarantine q WHERE q.id = k.quarantine_id LIMIT 1) q ON true
@@ -5389,7 +5692,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
+COMMENT ON FUNCTION centile_store.known_events(p_boards integer[], p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(''{1}'', ''{1}'', ''{1}'', ''{an id}'');';
 
 CREATE FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -5523,26 +5826,41 @@ $$;
 
 COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists the players whom the frozen top and the message of closed periods name. Example: SELECT centile_store.list_named_players();';
 
-CREATE FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) RETURNS SETOF text
+CREATE FUNCTION centile_store.listed_boards(p_tag text, p_template text, p_prefix text, p_after text, p_readable text[], p_limit bigint) RETURNS SETOF text
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_custom_plan'
     SET enable_bitmapscan TO 'on'
     AS $$
+DECLARE
+    v_rules centile_store.boards;
+    v_start text;
 BEGIN
+    IF p_template IS NOT NULL THEN
+        SELECT b.* INTO v_rules FROM centile_store.templates t JOIN centile_store.boards b ON b.id = t.board_id WHERE t.name = p_template;
+        v_start := rtrim(v_rules.slug, '*');
+        RETURN QUERY
+        SELECT n.slug FROM centile_store.template_boards n
+        WHERE n.slug >= v_start AND n.slug < v_start || '~' AND n.slug >= p_prefix AND n.slug < p_prefix || '~' AND n.slug > p_after
+          AND (p_readable IS NULL OR v_rules.reading = 'public' OR v_rules.slug = ANY (p_readable) OR n.slug = ANY (p_readable)) AND (p_tag IS NULL OR p_tag = ANY (v_rules.tags))
+        ORDER BY n.slug LIMIT p_limit;
+        RETURN;
+    END IF;
     RETURN QUERY
     SELECT l.slug
     FROM ((SELECT b.slug FROM centile_store.boards b
-           WHERE (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after
+           WHERE NOT b.is_template AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
+             AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~'
            ORDER BY b.slug LIMIT p_limit)
           UNION ALL
           SELECT b.slug FROM centile_store.boards b
-          WHERE b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag]) AND b.slug > p_after) l
+          WHERE NOT b.is_template AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
+            AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~') l
     ORDER BY l.slug
     LIMIT p_limit;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) IS 'Slugs after p_after of the boards in p_readable and all public boards, or of all boards without p_readable; with p_tag, only of the boards that have this tag. Example: SELECT centile_store.listed_boards(NULL, '''', ''{}'', 10);';
+COMMENT ON FUNCTION centile_store.listed_boards(p_tag text, p_template text, p_prefix text, p_after text, p_readable text[], p_limit bigint) IS 'Slugs of boards after p_after that begin with p_prefix: of p_template, or boards of their own without it. Lists the boards and patterns in p_readable and all public boards, or all boards without p_readable; with p_tag, only those that have this tag. Example: SELECT centile_store.listed_boards(NULL, NULL, '''', '''', ''{}'', 10);';
 
 CREATE FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -5609,14 +5927,15 @@ CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_lane centile_store.board_lanes;
+    v_lane  centile_store.board_lanes;
+    v_owner integer := centile_store.owner_of(p_board.id);
 BEGIN
-    PERFORM centile_store.lock_structure(p_board.id, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
+    PERFORM centile_store.lock_structure(v_owner, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
     -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
     JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
-    WHERE b.id = p_board.id
+    WHERE b.id = v_owner
     ORDER BY l.batch DESC LIMIT 1 FOR UPDATE OF l;
     RETURN v_lane;
 END
@@ -5642,6 +5961,14 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) IS 'Locks a ranking''s layout for a change. Example: SELECT cardinality(l.bounds) AS places FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
+
+CREATE FUNCTION centile_store.lock_names() RETURNS void
+    LANGUAGE sql
+    AS $$
+    SELECT pg_advisory_xact_lock(1128615508, -4)
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_names() IS 'Serializes the creation of boards and templates for this transaction. Example: SELECT centile_store.lock_names();';
 
 CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL::smallint) RETURNS centile_store.boards
     LANGUAGE plpgsql
@@ -5861,7 +6188,7 @@ BEGIN
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
         -- A batch with the player's first score may have read the old attributes. This makes it
         -- start again.
-        PERFORM centile_store.write_act(v_lane, v_lane.last_at, p_user_id, '{}');
+        PERFORM centile_store.write_act(v_board.id, v_lane, v_lane.last_at, p_user_id, '{}');
         RETURN false;
     END IF;
     v_were := ARRAY(SELECT centile_store.segments_at(v_board.id, p_user_id));
@@ -5878,7 +6205,7 @@ BEGIN
     SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
     FROM unnest(v_moved) AS s (segment);
     -- The player has the same entry in a segment as in the whole period.
-    PERFORM centile_store.write_act(v_lane, v_at, p_user_id, ARRAY(
+    PERFORM centile_store.write_act(v_board.id, v_lane, v_at, p_user_id, ARRAY(
         SELECT (s.ranking_id, p_user_id, CASE WHEN s.segment = ANY (v_were) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_were) THEN l.tie_key END,
                 CASE WHEN s.segment = ANY (v_are) THEN l.rank_key END, CASE WHEN s.segment = ANY (v_are) THEN l.tie_key END, l.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
@@ -6006,6 +6333,7 @@ BEGIN
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind
     LOOP
+        PERFORM centile_store.ensure_closed_month(v_period.ends_at) WHERE v_board.is_template AND isfinite(v_period.ends_at);
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
@@ -6142,6 +6470,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.outdated_segments(p_period_id bigint) IS 'Segments of a closed period whose archives must be refreshed after it. Example: SELECT * FROM centile_store.outdated_segments(4);';
 
+CREATE FUNCTION centile_store.owner_of(p_board_id integer) RETURNS integer
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce((SELECT t.template_id FROM centile_store.template_boards t WHERE t.id = p_board_id), p_board_id)
+$$;
+
+COMMENT ON FUNCTION centile_store.owner_of(p_board_id integer) IS 'The template of a board, or the board itself. Example: SELECT centile_store.owner_of(1);';
+
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
     AS $$
@@ -6243,13 +6579,14 @@ CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_period centile_store.periods;
+    v_ranking record;
 BEGIN
-    SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
+    SELECT g.players_of, p.id AS period_id, p.segment INTO v_ranking
+    FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND NOT g.has_bucket_rows;
-    IF v_period.segment = '' THEN
+    IF v_ranking.segment = '' THEN
         -- Faster than the view.
-        RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_period.board_id AND v_period.id = ANY (x.period_ids));
+        RETURN (SELECT count(*) FROM centile_store.players x WHERE x.board_id = v_ranking.players_of AND v_ranking.period_id = ANY (x.period_ids));
     ELSIF FOUND THEN
         RETURN (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
     END IF;
@@ -6265,7 +6602,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_count(p_ranking_id bigint) IS 'Players of a ranking. Example: SELECT centile_store.player_count(1);';
 
-CREATE FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) RETURNS TABLE(recent integer, waiting integer, won text[], bases bigint[])
+CREATE FUNCTION centile_store.player_histories(p_board_id integer, p_boards integer[], p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) RETURNS TABLE(recent integer, waiting integer, won text[], bases bigint[])
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -6274,49 +6611,49 @@ CREATE FUNCTION centile_store.player_histories(p_board_id integer, p_users bigin
 DECLARE
     v_board    centile_store.boards;
     v_starts   timestamptz[];
-    v_rankings bigint[];
     v_since    timestamptz;
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    SELECT array_agg(q.starts_at ORDER BY p.place), array_agg(q.ranking_id ORDER BY p.place) INTO v_starts, v_rankings
+    SELECT array_agg(q.starts_at ORDER BY p.place) INTO v_starts
     FROM unnest(p_period_ids) WITH ORDINALITY AS p (id, place) JOIN centile_store.periods q ON q.id = p.id;
     -- Sums need only events of their periods. Best and latest scores may come from any time.
     v_since := CASE v_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
     RETURN QUERY
     SELECT m.recent, w.waiting, g.won, g.bases
-    FROM unnest(p_users, p_best_keys) WITH ORDINALITY AS p (user_id, best_key, place)
+    FROM unnest(p_boards, p_users, p_best_keys) WITH ORDINALITY AS p (board_id, user_id, best_key, place)
     CROSS JOIN LATERAL (
         SELECT count(*)::integer AS recent
         FROM (SELECT FROM centile_store.score_transactions t
-              WHERE v_board.events_per_minute IS NOT NULL AND t.board_id = p_board_id AND t.user_id = p.user_id AND t.kind = 'score'
+              WHERE v_board.events_per_minute IS NOT NULL AND t.board_id = p.board_id AND t.user_id = p.user_id AND t.kind = 'score'
                 AND t.occurred_at > p_at - interval '60 seconds'
               LIMIT v_board.events_per_minute) r) m
     CROSS JOIN LATERAL (
         SELECT count(*)::integer AS waiting FROM centile_store.quarantine q
-        WHERE v_board.on_violation = 'quarantine' AND q.board_id = p_board_id AND q.user_id = p.user_id AND q.state = 'waiting') w
+        WHERE v_board.on_violation = 'quarantine' AND q.board_id = p.board_id AND q.user_id = p.user_id AND q.state = 'waiting') w
     CROSS JOIN LATERAL (
         SELECT coalesce(max(t.occurred_at) FILTER (WHERE t.kind = 'reset'), '-infinity') AS reset_at,
                coalesce(array_agg(t.voids_id) FILTER (WHERE t.kind = 'void'), '{}') AS voided
         FROM centile_store.score_transactions t
-        WHERE v_starts IS NOT NULL AND t.board_id = p_board_id AND t.user_id = p.user_id AND t.kind <> 'score' AND t.occurred_at >= v_since) a
+        WHERE v_starts IS NOT NULL AND t.board_id = p.board_id AND t.user_id = p.user_id AND t.kind <> 'score' AND t.occurred_at >= v_since) a
     CROSS JOIN LATERAL (
         SELECT array_agg((CASE v_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0))::text ORDER BY r.place) AS won,
                array_agg(CASE WHEN v_board.mode <> 'sum' AND p.user_id IS NOT NULL THEN
                    centile_store.gain_base(v_board, p.user_id, r.starts_at, a.reset_at, a.voided,
                        greatest(p.best_key::numeric - r.gain_max, centile_store.key_min() + 1)::bigint) END ORDER BY r.place) AS bases
-        FROM unnest(v_rankings, v_starts, p_limits) WITH ORDINALITY AS r (ranking_id, starts_at, gain_max, place)
+        FROM unnest(p_period_ids, v_starts, p_limits) WITH ORDINALITY AS r (period_id, starts_at, gain_max, place)
         LEFT JOIN LATERAL (
-            SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.ranking_id AND l.user_id = p.user_id LIMIT 1) l ON true
+            SELECT centile.rank_key(x.rank_keys[array_position(x.period_ids, r.period_id)], v_board.score_order) AS score
+            FROM centile_store.players x WHERE x.board_id = p.board_id AND x.user_id = p.user_id LIMIT 1) l ON true
         CROSS JOIN LATERAL (
             SELECT -sum(t.points) AS points FROM centile_store.score_transactions t
-            WHERE v_board.mode = 'sum' AND t.board_id = p_board_id AND t.user_id = p.user_id AND t.kind = 'score'
+            WHERE v_board.mode = 'sum' AND t.board_id = p.board_id AND t.user_id = p.user_id AND t.kind = 'score'
               AND t.points < 0 AND t.occurred_at >= v_since AND t.occurred_at >= greatest(r.starts_at, a.reset_at)
               AND t.id <> ALL (a.voided)) n) g
     ORDER BY p.place;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'The history of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
+COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_boards integer[], p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'The history of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
 
 CREATE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
     LANGUAGE sql STABLE
@@ -6329,7 +6666,9 @@ COMMENT ON FUNCTION centile_store.player_label(p_user_id bigint) IS 'A player by
 CREATE FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.* FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
+    SELECT p.period_id, p.kind, p.period,
+           CASE WHEN p_board.is_template AND p.ranking_id IS NOT NULL THEN centile_store.ranking_of(p_board.id, p.period_id) ELSE p.ranking_id END, p.is_cut_off
+    FROM centile_store.periods_at(centile_store.owner_of(p_board.id), p_board.periods, p_at) p
     UNION ALL
     SELECT s.id, s.kind, centile_store.period_name(s.kind, s.label, s.segment), s.ranking_id, s.cut_off_at IS NOT NULL
     FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
@@ -6590,6 +6929,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[]) IS 'Differences between the entries, bucket rows and counts of a ranking and the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
 
+CREATE FUNCTION centile_store.ranking_of(p_board_id integer, p_period_id bigint) RETURNS bigint
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p_period_id AND g.players_of <> g.board_id
+$$;
+
+COMMENT ON FUNCTION centile_store.ranking_of(p_board_id integer, p_period_id bigint) IS 'The ranking of a template''s board in a period of the template; NULL before its first entry. Example: SELECT centile_store.ranking_of(1, 1);';
+
 CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
     LANGUAGE sql STABLE
     RETURN ARRAY(SELECT DISTINCT u.rank_key FROM (centile_store.rankings g CROSS JOIN LATERAL unnest(g.low_rank_keys) u(rank_key)) WHERE ((g.id = ranking_shape.p_ranking_id) AND (u.rank_key > centile_store.key_min()) AND (u.rank_key < centile_store.key_max())) ORDER BY u.rank_key);
@@ -6603,9 +6950,10 @@ CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigi
            CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE centile_store.lane_batches(g.board_id, g.lanes) END,
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
-    FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
-    WHERE p.id = p_period_id AND p.ranking_id = p_ranking_id AND p.board_id = p_board_id
+    FROM centile_store.rankings g
+    JOIN centile_store.periods p ON p.id = g.period_id
+    WHERE g.id = p_ranking_id AND p.id = p_period_id AND p.board_id = p_board_id
+      AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 
@@ -6632,7 +6980,7 @@ BEGIN
     INTO ranking_ids, period_ids
     FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
     JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
-    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id;
+    JOIN centile_store.periods p ON p.id = g.period_id AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL);
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
@@ -6675,21 +7023,24 @@ BEGIN
     SELECT p_board.id, p_user_id, p_lane.lane, p_kind = 'ban', p_kind = 'reset' WHERE NOT FOUND AND p_kind <> 'void';
 
     IF p_kind IN ('void', 'reset') THEN
+        PERFORM centile_store.require_rankings(p_board, p_lane.board_id, coalesce(p_voids_at, v_at));
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
         INTO v_rankings, v_closed
         FROM centile_store.player_periods_at(p_board, p_user_id, coalesce(p_voids_at, v_at)) p;
     ELSE
         -- A closed period does not change, and the archive of a period that is being closed lacks
         -- this act.
-        SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
-        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL
+        SELECT array_agg(g.id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
+        FROM centile_store.periods p
+        JOIN centile_store.rankings g ON g.period_id = p.id AND g.players_of = p_board.id AND (g.id = p.ranking_id OR p_board.is_template)
+        WHERE p.board_id = p_lane.board_id AND p.ranking_id IS NOT NULL
           AND (p.segment = ''
                -- Reads all segments of the player once, then looks up only the periods of these.
                OR p.segment IN (SELECT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = p_user_id)
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
-    PERFORM centile_store.write_act(p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
+    PERFORM centile_store.write_act(p_board.id, p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
     PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
         jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
     RETURN v_id;
@@ -6878,7 +7229,7 @@ DECLARE
 BEGIN
     SELECT r.board_id INTO v_board_id
     FROM centile_store.rankings r
-    WHERE r.released_at IS NULL
+    WHERE r.released_at IS NULL AND r.players_of = r.board_id
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.is_locked(1128615510, r.id)
     LIMIT 1;
@@ -6888,7 +7239,7 @@ BEGIN
     -- Checks again under the lock that a swap takes: the ranking may be its period's by now.
     PERFORM centile_store.lock_structure(v_board_id, true);
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
-    WHERE r.board_id = v_board_id AND r.released_at IS NULL
+    WHERE r.board_id = v_board_id AND r.released_at IS NULL AND r.players_of = r.board_id
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.is_locked(1128615510, r.id);
     GET DIAGNOSTICS v_released = ROW_COUNT;
@@ -6966,6 +7317,11 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
+    -- A period of a template: its boards' rankings come before its own.
+    DELETE FROM centile_store.rankings g
+    WHERE g.id = ANY (ARRAY(SELECT x.id FROM centile_store.rankings r JOIN centile_store.rankings x ON x.period_id = r.period_id AND x.players_of <> x.board_id
+                            WHERE r.id = v_ranking_id AND r.players_of = r.board_id LIMIT p_limit));
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
     -- Continues in the bucket table where the last call ended. Reads all hundred, because a rebuild may
     -- have replaced a damaged layout.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP
@@ -7107,6 +7463,19 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) IS 'Moves an empty bucket to a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
+
+CREATE FUNCTION centile_store.require_rankings(p_board centile_store.boards, p_owner integer, p_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p_board.is_template THEN
+        PERFORM centile_store.add_rankings(p_owner, array_agg(p.period_id), array_agg(p_board.id))
+        FROM centile_store.periods_at(p_owner, p_board.periods, p_at) p WHERE p.ranking_id IS NOT NULL;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.require_rankings(p_board centile_store.boards, p_owner integer, p_at timestamp with time zone) IS 'Creates the rankings of a template''s board in the open periods that hold a time, where they are missing. Example: SELECT centile_store.require_rankings(b, b.id, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.resolve_sources(p_board_id integer) RETURNS TABLE(place smallint, board_id integer, board text, period text, weight integer, version text, is_final boolean, archive text, ranking_id bigint, problem text)
     LANGUAGE sql STABLE
@@ -7395,7 +7764,7 @@ CREATE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules js
 DECLARE
     c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
     v_row   jsonb := to_jsonb(p_board);
-    v_names jsonb := v_row - '{id,slug,score_order,layout_bounds,structure_revision,created_at}'::text[]
+    v_names jsonb := v_row - '{id,slug,is_template,score_order,layout_bounds,structure_revision,created_at}'::text[]
         || '{"order": "", "first_layout": "", "combination": ""}';
     v_rules jsonb;
     v_name  text;
@@ -7570,6 +7939,30 @@ CREATE FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text
 
 COMMENT ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) IS 'Time at which a score was reached; NULL on boards with ties second. Example: SELECT centile_store.shown_time(centile.tie_key(''2024-01-15 12:00Z''), NULL);';
 
+CREATE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) RETURNS TABLE(ranking_id bigint, epoch text, read_at timestamp with time zone, batches bigint[], revision bigint, user_ids bigint[], rank_keys bigint[], tie_keys bigint[], external_ids text[], names text[], avatars text[])
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT g.id, centile.epoch(), statement_timestamp(), centile_store.lane_batches(g.board_id, g.lanes), (SELECT v.revision FROM centile_store.profile_revision v), e.*
+    FROM unnest(p_ranking_ids) AS r (id)
+    JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
+    JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
+    CROSS JOIN LATERAL (
+        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place]), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
+        FROM centile_store.players p
+        CROSS JOIN LATERAL (SELECT array_position(p.period_ids, g.period_id) AS place OFFSET 0) n
+        JOIN centile_store.users u ON u.id = p.user_id
+        WHERE p.board_id = g.players_of AND n.place IS NOT NULL) e;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) IS 'Players, keys and names of rankings of a template''s boards. Example: SELECT external_ids FROM centile_store.small_rankings(''{1}'');';
+
 CREATE FUNCTION centile_store.snapshot_entries(p_period_id bigint) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE plpgsql STABLE ROWS 1e+06
     SET plan_cache_mode TO 'force_custom_plan'
@@ -7677,6 +8070,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) IS 'Players and rules of a ranking, or of the archive of a period; the other argument is NULL. Example: SELECT * FROM centile_store.source_of(1, NULL);';
 
+CREATE FUNCTION centile_store.sum_closed_boards(p_period centile_store.periods) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    UPDATE centile_store.periods p SET archive_players = s.players, archive_last_at = s.last_at, archive_differences = s.differences
+    FROM (SELECT coalesce(sum(c.players), 0) AS players, max(c.last_at) AS last_at, coalesce(sum(c.differences), 0) AS differences
+          FROM centile_store.closed_boards c
+          WHERE c.period_id = p_period.id
+            AND c.id >= centile_store.first_closed_id(p_period.ends_at) AND c.id < centile_store.first_closed_id(p_period.ends_at) + (1::bigint << 40)) s
+    WHERE p.id = p_period.id
+    RETURNING p.archive_differences
+$$;
+
+COMMENT ON FUNCTION centile_store.sum_closed_boards(p_period centile_store.periods) IS 'Stores the players and differences of a template''s boards in a period, and returns the differences. Example: SELECT centile_store.sum_closed_boards(p) FROM centile_store.periods p WHERE p.id = 0;';
+
 CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer DEFAULT 500) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -7751,6 +8158,14 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) IS 'Submitted events of a board in their order, unless another session has taken them. Example: SELECT user_id, points FROM centile_store.take_inbox(1, 1, 1000);';
+
+CREATE FUNCTION centile_store.template_of(p_slug text) RETURNS integer
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT b.id FROM centile_store.boards b WHERE b.is_template AND starts_with(p_slug, rtrim(b.slug, '*'))
+$$;
+
+COMMENT ON FUNCTION centile_store.template_of(p_slug text) IS 'The template whose pattern a name of a board matches; NULL without one. Example: SELECT centile_store.template_of(''main'');';
 
 CREATE FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer DEFAULT 1000) RETURNS jsonb
     LANGUAGE plpgsql STABLE
@@ -8108,7 +8523,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) IS 'Id, state and end of a period that an operator names. Example: SELECT state FROM centile_store.whole_period_named(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
+CREATE FUNCTION centile_store.write_act(p_board_id integer, p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -8117,14 +8532,14 @@ BEGIN
     IF v_windows <> '{}' THEN
         p_changes := p_changes || centile_store.entry_changes(v_windows, ARRAY[p_user_id]);
     END IF;
-    PERFORM centile_store.write_players(p_lane, centile_store.changed_players(p_lane.board_id, p_user_id, p_changes));
+    PERFORM centile_store.write_players(p_lane, centile_store.changed_players(p_board_id, p_user_id, p_changes));
     PERFORM centile_store.advance_lane(p_lane, p_at, (
         array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), array_agg(c.was_tie_key), array_agg(c.rank_key), array_agg(c.tie_key)))
     FROM unnest((NULL, p_user_id, NULL, NULL, NULL, NULL, NULL)::centile_store.entry_change || p_changes) AS c;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act changes, as a batch of the lane. Example: SELECT centile_store.write_act(l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.write_act(p_board_id integer, p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'Writes the entries that an act changes, as a batch of the lane. Example: SELECT centile_store.write_act(1, l, now(), 1, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) RETURNS void
     LANGUAGE plpgsql
@@ -8139,13 +8554,13 @@ BEGIN
     UPDATE centile_store.players p
     SET batch = p_lane.batch + 1, period_ids = s.period_ids, rank_keys = s.rank_keys, tie_keys = s.tie_keys, zero_periods = s.zero_periods
     FROM unnest(p_players) AS s
-    WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
+    WHERE p.board_id = s.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane;
     GET DIAGNOSTICS v_updated = ROW_COUNT;
     IF v_updated < cardinality(p_players) THEN
         INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys, zero_periods)
-        SELECT p_lane.board_id, p_lane.lane, s.user_id, p_lane.batch + 1, s.period_ids, s.rank_keys, s.tie_keys, s.zero_periods
+        SELECT s.board_id, p_lane.lane, s.user_id, p_lane.batch + 1, s.period_ids, s.rank_keys, s.tie_keys, s.zero_periods
         FROM unnest(p_players) AS s
-        WHERE NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = p_lane.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane);
+        WHERE NOT EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = s.board_id AND p.user_id = s.user_id AND p.lane = p_lane.lane);
     END IF;
 END
 $$;
@@ -8335,6 +8750,37 @@ CREATE TABLE centile_store.audit_log (
 
 COMMENT ON TABLE centile_store.audit_log IS 'Actions of administrators, each on a player or on the named subject. Append-only.';
 
+ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.boards_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE centile_store.template_boards (
+    id integer DEFAULT nextval('centile_store.boards_id_seq'::regclass) NOT NULL,
+    template_id integer NOT NULL,
+    slug text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT template_boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text))
+);
+
+COMMENT ON TABLE centile_store.template_boards IS 'Boards of templates. The first score creates them.';
+
+COMMENT ON COLUMN centile_store.template_boards.template_id IS 'The template''s row of boards.';
+
+CREATE VIEW centile_store.board_names AS
+ SELECT b.id,
+    b.slug
+   FROM centile_store.boards b
+UNION ALL
+ SELECT t.id,
+    t.slug
+   FROM centile_store.template_boards t;
+
+COMMENT ON VIEW centile_store.board_names IS 'Names of all boards, those of templates included, and the patterns of templates. Example: SELECT slug FROM centile_store.board_names WHERE id = 1;';
+
 CREATE VIEW centile.audit_log AS
  SELECT a.id AS audit_id,
     a.happened_at,
@@ -8345,48 +8791,77 @@ CREATE VIEW centile.audit_log AS
     a.before,
     a.after
    FROM ((centile_store.audit_log a
-     LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)))
+     LEFT JOIN centile_store.board_names b ON ((b.id = a.board_id)))
      LEFT JOIN centile_store.users u ON ((u.id = a.user_id)));
 
 COMMENT ON VIEW centile.audit_log IS 'Actions of administrators, with the values before and after. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
 
-CREATE VIEW centile.boards AS
- SELECT boards.id AS board_id,
-    boards.slug,
-    boards.title,
-    boards.mode,
-    boards.score_order,
-    boards.ties,
-    boards.periods,
-    boards.lanes,
-    boards.time_zone,
-    boards.points_min,
-    boards.points_max,
-    boards.layout_bounds,
-    boards.frozen_top_size,
-    boards.kept_archives,
-    boards.reading,
-    boards.events_per_minute,
-    boards.gain_max,
-    boards.on_violation,
-    boards.snapshots,
-    boards.rolling,
-    boards.tags,
-    boards.score_format,
-    boards.description,
-    boards.icon_url,
-    boards.colour,
-    boards.tiers,
-    boards.created_at,
-    boards.segments,
-    boards.buckets,
-    boards.default_period,
-    boards.refresh_corrected,
-    boards.tiebreak_order,
-    boards.tiebreak_sum
-   FROM centile_store.boards;
+CREATE TABLE centile_store.templates (
+    board_id integer NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    max_boards integer DEFAULT 1000000 NOT NULL,
+    boards integer DEFAULT 0 NOT NULL,
+    CONSTRAINT templates_max_boards_range CHECK (((max_boards >= 1) AND (max_boards <= 100000000))),
+    CONSTRAINT templates_name_form CHECK ((name ~ '^[a-z][a-z0-9_-]{0,39}$'::text))
+)
+WITH (fillfactor='20');
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. refresh_corrected says whether archives that lack a correction are refreshed by themselves. tiebreak_order and tiebreak_sum say how second numbers order equal scores, with ties second. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON TABLE centile_store.templates IS 'Templates of boards, with the number of their boards and its maximum.';
+
+CREATE VIEW centile.boards AS
+ SELECT n.id AS board_id,
+    n.slug,
+    n.title,
+    b.mode,
+    b.score_order,
+    b.ties,
+    b.periods,
+    b.lanes,
+    b.time_zone,
+    b.points_min,
+    b.points_max,
+    b.layout_bounds,
+    b.frozen_top_size,
+    b.kept_archives,
+    b.reading,
+    b.events_per_minute,
+    b.gain_max,
+    b.on_violation,
+    b.snapshots,
+    b.rolling,
+    b.tags,
+    b.score_format,
+    b.description,
+    b.icon_url,
+    b.colour,
+    b.tiers,
+    b.created_at,
+    b.segments,
+    b.buckets,
+    b.default_period,
+    b.refresh_corrected,
+    b.tiebreak_order,
+    b.tiebreak_sum,
+    n.template,
+    n.owner_id
+   FROM (( SELECT o.id,
+            o.slug,
+            o.title,
+            o.id AS owner_id,
+            NULL::text AS template
+           FROM centile_store.boards o
+          WHERE (NOT o.is_template)
+        UNION ALL
+         SELECT o.id,
+            o.slug,
+            o.slug,
+            o.template_id,
+            t.name
+           FROM (centile_store.template_boards o
+             JOIN centile_store.templates t ON ((t.board_id = o.template_id)))) n
+     JOIN centile_store.boards b ON ((b.id = n.owner_id)));
+
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. buckets says which new rankings have bucket rows: all, or only those of all_time. default_period is the kind of period that calls without a period read. refresh_corrected says whether archives that lack a correction are refreshed by themselves. tiebreak_order and tiebreak_sum say how second numbers order equal scores, with ties second. template names the template of a board; owner_id is that of the board whose lanes and periods it uses: its own or that of its template. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -8572,7 +9047,7 @@ CREATE VIEW centile.daily_points AS
     u.name AS user_name,
     count(*) AS events,
     sum(t.points) AS points
-   FROM (((((centile_store.boards b
+   FROM (((((centile.boards b
      CROSS JOIN ( SELECT (x.day)::date AS day
            FROM (( SELECT min(m_1.month) AS first,
                     max(m_1.month) AS last
@@ -8585,7 +9060,7 @@ CREATE VIEW centile.daily_points AS
             centile.local_start(((d.day + 1))::timestamp without time zone, b.time_zone) AS ends_at
          OFFSET 0) p)
      CROSS JOIN LATERAL unnest(ARRAY[(d.day - 1), d.day, (d.day + 1)]) c(utc_date))
-     JOIN centile_store.score_transactions t ON (((t.board_id = b.id) AND (t.kind = 'score'::text) AND (((t.occurred_at AT TIME ZONE 'UTC'::text))::date = c.utc_date) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
+     JOIN centile_store.score_transactions t ON (((t.board_id = b.board_id) AND (t.kind = 'score'::text) AND (((t.occurred_at AT TIME ZONE 'UTC'::text))::date = c.utc_date) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
      JOIN centile_store.users u ON ((u.id = t.user_id)))
   WHERE (NOT (EXISTS ( SELECT
            FROM centile_store.score_transactions v
@@ -8730,7 +9205,7 @@ CREATE VIEW centile.outbox AS
     o.last_status,
     o.last_error
    FROM (((centile_store.outbox o
-     JOIN centile_store.boards b ON ((b.id = o.board_id)))
+     JOIN centile_store.board_names b ON ((b.id = o.board_id)))
      JOIN centile_store.periods p ON ((p.id = o.period_id)))
      LEFT JOIN centile_store.webhooks w ON ((w.board_id = o.board_id)));
 
@@ -8824,7 +9299,7 @@ CREATE VIEW centile.quarantine AS
             ELSE NULL::jsonb
         END AS metadata
    FROM ((centile_store.quarantine q
-     JOIN centile_store.boards b ON ((b.id = q.board_id)))
+     JOIN centile_store.board_names b ON ((b.id = q.board_id)))
      JOIN centile_store.users u ON ((u.id = q.user_id)));
 
 COMMENT ON VIEW centile.quarantine IS 'Events that broke a rule of their board: waiting, accepted into the ledger, or rejected. Example: SELECT board, user_id, points, rule, detail, state FROM centile.quarantine ORDER BY quarantine_id;';
@@ -8873,7 +9348,7 @@ CREATE VIEW centile_store.leaderboard AS
         END AS tiebreak
    FROM ((( SELECT g.id AS ranking_id,
             q.id AS period_id,
-            p.board_id,
+            g.board_id,
             p.user_id,
             p.lane,
             p.period_ids,
@@ -8882,7 +9357,7 @@ CREATE VIEW centile_store.leaderboard AS
             p.zero_periods
            FROM ((centile_store.rankings g
              JOIN centile_store.periods q ON (((q.id = g.period_id) AND (q.segment = ''::text))))
-             JOIN centile_store.players p ON ((p.board_id = q.board_id)))
+             JOIN centile_store.players p ON ((p.board_id = g.players_of)))
         UNION ALL
          SELECT g.id,
             w.id,
@@ -8984,19 +9459,19 @@ CREATE VIEW centile.score_history AS
             ELSE NULL::jsonb
         END AS metadata
    FROM ((centile_store.score_transactions t
-     JOIN centile_store.boards b ON ((b.id = t.board_id)))
+     JOIN centile_store.board_names b ON ((b.id = t.board_id)))
      JOIN centile_store.users u ON ((u.id = t.user_id)));
 
 COMMENT ON VIEW centile.score_history IS 'Every transaction in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
 
 CREATE VIEW centile.standings AS
- SELECT b.slug AS board,
+ SELECT n.slug AS board,
     p.kind,
     p.label,
-    row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
+    row_number() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
         CASE
-            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
         END AS rank,
     u.external_id AS user_id,
     u.name AS user_name,
@@ -9004,9 +9479,11 @@ CREATE VIEW centile.standings AS
     l.reached_at,
     p.segment,
     l.tiebreak
-   FROM (((centile_store.periods p
+   FROM (((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
+     JOIN centile_store.rankings g ON (((g.period_id = p.id) AND ((g.id = p.ranking_id) OR ((g.players_of <> g.board_id) AND (p.ranking_id IS NOT NULL))))))
+     JOIN centile_store.board_names n ON ((n.id = g.players_of)))
+     JOIN centile_store.leaderboard l ON ((l.ranking_id = g.id)))
      JOIN centile_store.users u ON ((u.id = l.user_id)));
 
 COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' ORDER BY position LIMIT 3;';
@@ -9043,7 +9520,7 @@ CREATE VIEW centile.submissions AS
     NULL::bigint AS quarantine_id,
     NULL::timestamp with time zone AS decided_at
    FROM (centile_store.inbox i
-     JOIN centile_store.boards b ON ((b.id = i.board_id)))
+     JOIN centile_store.board_names b ON ((b.id = i.board_id)))
 UNION ALL
  SELECT f.number,
     b.slug AS board,
@@ -9061,7 +9538,7 @@ UNION ALL
     f.quarantine_id,
     f.decided_at
    FROM (centile_store.inbox_failures f
-     JOIN centile_store.boards b ON ((b.id = f.board_id)));
+     JOIN centile_store.board_names b ON ((b.id = f.board_id)));
 
 COMMENT ON VIEW centile.submissions IS 'Scores of centile.submit that are waiting, or that were refused or quarantined in the last seven days, with the reason. Example: SELECT board, user_id, points, state, code, reason FROM centile.submissions ORDER BY number;';
 
@@ -9083,6 +9560,18 @@ CREATE VIEW centile.table_health AS
   WHERE (s.schemaname = ANY (ARRAY['centile_store'::name, 'centile_archive'::name, 'centile_lanes'::name]));
 
 COMMENT ON VIEW centile.table_health IS 'Rows, dead rows, share of updates in place (HOT), age of the oldest transaction id, last vacuum and analyze, and bytes of every table and archive. oldest_snapshot_age is the age of the oldest snapshot, which keeps vacuum from removing dead rows; it covers all sessions for members of pg_read_all_stats, otherwise only the caller''s own. Example: SELECT table_name, dead_rows < 100000 AS is_vacuumed, xid_age < 200000000 AS is_frozen_in_time FROM centile.table_health WHERE table_name = ''centile_store.players'';';
+
+CREATE VIEW centile.templates AS
+ SELECT t.name,
+    b.slug AS pattern,
+    t.boards,
+    t.max_boards,
+    b.id AS board_id,
+    (to_jsonb(b.*) - '{id,slug,is_template,structure_revision,layout_bounds}'::text[]) AS rules
+   FROM (centile_store.templates t
+     JOIN centile_store.boards b ON ((b.id = t.board_id)));
+
+COMMENT ON VIEW centile.templates IS 'Templates, with the rules of their boards, and the number of boards so far. Example: SELECT name, pattern, boards, max_boards FROM centile.templates ORDER BY name;';
 
 CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
@@ -9231,14 +9720,27 @@ ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
-ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME centile_store.boards_id_seq
+CREATE SEQUENCE centile_store.closed_boards_id_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
     NO MAXVALUE
-    CACHE 1
-);
+    CACHE 1;
+
+CREATE TABLE centile_store.closed_results (
+    closed_id bigint NOT NULL,
+    "position" bigint NOT NULL,
+    rank bigint NOT NULL,
+    user_id bigint NOT NULL,
+    score bigint NOT NULL,
+    reached_at timestamp with time zone,
+    tiebreak bigint
+)
+PARTITION BY RANGE (closed_id);
+
+COMMENT ON TABLE centile_store.closed_results IS 'Results of closed periods of boards of templates, as of the cut-off: a row per player.';
+
+COMMENT ON COLUMN centile_store.closed_results.closed_id IS 'The id of the row of closed_boards.';
 
 CREATE SEQUENCE centile_store.combined_view_number
     START WITH 1
@@ -9254,7 +9756,8 @@ CREATE TABLE centile_store.cut_offs (
     batches bigint[] NOT NULL,
     ledger_end bigint,
     last_at timestamp with time zone,
-    verified_revision integer
+    verified_revision integer,
+    last_board integer DEFAULT 0 NOT NULL
 );
 
 COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
@@ -9264,6 +9767,8 @@ COMMENT ON COLUMN centile_store.cut_offs.ledger_end IS 'The highest id in the le
 COMMENT ON COLUMN centile_store.cut_offs.last_at IS 'Time of the board''s last transaction up to ledger_end.';
 
 COMMENT ON COLUMN centile_store.cut_offs.verified_revision IS 'Revision of the archive that agreed with the ledger when it was last verified; 0 after damage was found.';
+
+COMMENT ON COLUMN centile_store.cut_offs.last_board IS 'In a period of a template: the last board whose results are written.';
 
 CREATE TABLE centile_store.epochs (
     epoch text NOT NULL COLLATE pg_catalog."C",
@@ -9487,6 +9992,12 @@ ALTER TABLE ONLY centile_store.boards
 ALTER TABLE ONLY centile_store.bucket_counts
     ADD CONSTRAINT bucket_counts_pkey PRIMARY KEY (ranking_id, lane, revision);
 
+ALTER TABLE ONLY centile_store.closed_boards
+    ADD CONSTRAINT closed_boards_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY centile_store.closed_results
+    ADD CONSTRAINT closed_results_pkey PRIMARY KEY (closed_id, "position");
+
 ALTER TABLE ONLY centile_store.combination_sources
     ADD CONSTRAINT combination_sources_pkey PRIMARY KEY (board_id, place);
 
@@ -9568,6 +10079,18 @@ ALTER TABLE ONLY centile_store.score_transactions
 ALTER TABLE ONLY centile_store.segment_members
     ADD CONSTRAINT segment_members_pkey PRIMARY KEY (board_id, user_id, segment, batch);
 
+ALTER TABLE ONLY centile_store.template_boards
+    ADD CONSTRAINT template_boards_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY centile_store.template_boards
+    ADD CONSTRAINT template_boards_slug_key UNIQUE (slug);
+
+ALTER TABLE ONLY centile_store.templates
+    ADD CONSTRAINT templates_name_key UNIQUE (name);
+
+ALTER TABLE ONLY centile_store.templates
+    ADD CONSTRAINT templates_pkey PRIMARY KEY (board_id);
+
 ALTER TABLE ONLY centile_store.transaction_ids
     ADD CONSTRAINT transaction_ids_pkey PRIMARY KEY (board_id, user_id, external_id);
 
@@ -9591,6 +10114,10 @@ CREATE INDEX boards_private ON centile_store.boards USING btree (slug) WHERE (re
 CREATE INDEX boards_public ON centile_store.boards USING btree (slug) WHERE (reading = 'public'::text);
 
 CREATE INDEX boards_tags ON centile_store.boards USING gin (tags) WITH (fastupdate=off);
+
+CREATE INDEX boards_templates_idx ON centile_store.boards USING btree (slug) WHERE is_template;
+
+CREATE INDEX closed_boards_board_idx ON ONLY centile_store.closed_boards USING btree (board_id, period_id);
 
 CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user_id) WHERE (done_at IS NULL);
 
@@ -9620,11 +10147,15 @@ CREATE INDEX periods_window_idx ON centile_store.periods USING btree (board_id, 
 
 CREATE INDEX players_banned_idx ON centile_store.players USING btree (user_id, board_id) WHERE banned;
 
+CREATE INDEX players_user_idx ON centile_store.players USING btree (user_id);
+
 CREATE INDEX quarantine_board_idx ON centile_store.quarantine USING btree (board_id, state, id);
 
 CREATE INDEX quarantine_decided_idx ON centile_store.quarantine USING btree (decided_at) WHERE (decided_at IS NOT NULL);
 
 CREATE INDEX quarantine_waiting_idx ON centile_store.quarantine USING btree (board_id, user_id) WHERE (state = 'waiting'::text);
+
+CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings USING btree (period_id, players_of) WHERE (players_of <> board_id);
 
 CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WHERE (released_at IS NOT NULL);
 
@@ -9670,14 +10201,11 @@ ALTER TABLE ONLY centile_store.periods
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_ranking_fkey FOREIGN KEY (ranking_id) REFERENCES centile_store.rankings(id);
 
-ALTER TABLE ONLY centile_store.players
-    ADD CONSTRAINT players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
-
-ALTER TABLE ONLY centile_store.quarantine
-    ADD CONSTRAINT quarantine_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
-
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
+
+ALTER TABLE ONLY centile_store.templates
+    ADD CONSTRAINT templates_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
 ALTER TABLE ONLY centile_store.verified_rankings
     ADD CONSTRAINT verified_rankings_ranking_fkey FOREIGN KEY (ranking_id) REFERENCES centile_store.rankings(id) ON DELETE CASCADE;
@@ -9750,8 +10278,8 @@ GRANT ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zo
 REVOKE ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[], p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[], p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
@@ -9862,6 +10390,9 @@ REVOKE ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with
 GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb, p_max_boards integer, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb, p_max_boards integer, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) TO centile_service;
 
@@ -9923,8 +10454,14 @@ GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_
 REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.add_board(p_slug text, p_rules jsonb, p_is_template boolean, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.add_board(p_slug text, p_rules jsonb, p_is_template boolean, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigint[], p_players_of integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigint[], p_players_of integer[]) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
@@ -9992,16 +10529,16 @@ GRANT ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode t
 REVOKE ALL ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_users text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_users text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_boards integer[], p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT unapplied_seconds double precision, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT period_fillings bigint[], OUT live_periods bigint[], OUT valid_until timestamp with time zone, OUT players centile_store.player_state[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks bigint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[], OUT tie_users integer[], OUT tie_periods bigint[], OUT tie_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -10011,6 +10548,9 @@ GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint) TO centile
 
 REVOKE ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
@@ -10094,6 +10634,9 @@ GRANT ALL ON FUNCTION centile_store.check_written(p_board centile_store.boards) 
 REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer) TO centile_service;
+
 REVOKE ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) FROM PUBLIC;
 GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) TO centile_operator;
 GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT is_busy boolean) TO centile_service;
@@ -10101,6 +10644,9 @@ GRANT ALL ON PROCEDURE centile_store.close_periods(IN p_whole_id bigint, INOUT i
 REVOKE ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.closed_board(p_board_id integer, p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.closed_board(p_board_id integer, p_period centile_store.periods) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
@@ -10120,8 +10666,8 @@ GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO cent
 REVOKE ALL ON FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.comment_archive(p_period_id bigint, p_name text, p_kind text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_entry_boards integer[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], p_players centile_store.player_standings[], p_entries centile_store.logged_entries, p_metadata text[], p_entry_boards integer[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -10159,8 +10705,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.quarantine TO centile_s
 REVOKE ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_boards integer[], p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.deciding_times(p_board centile_store.boards, p_boards integer[], p_user_ids bigint[], p_period_ids bigint[], OUT user_places integer[], OUT period_ids bigint[], OUT times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) TO centile_service;
@@ -10190,11 +10736,17 @@ GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_se
 REVOKE ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_damaged_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.ensure_board(p_slug text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ensure_board(p_slug text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ensure_closed_month(p_ends_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ensure_closed_month(p_ends_at timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text, p_board_id text, p_boards text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text, p_board_id text, p_boards text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entry_changes(p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
@@ -10234,6 +10786,9 @@ GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_act
 
 REVOKE ALL ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.first_bounds(p_first_layout jsonb) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.first_closed_id(p_ends_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.first_closed_id(p_ends_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.forget_batches(p_kept interval, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.forget_batches(p_kept interval, p_limit integer) TO centile_service;
@@ -10309,8 +10864,8 @@ GRANT ALL ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_i
 REVOKE ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.known_events(p_boards integer[], p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.known_events(p_boards integer[], p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks bigint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane smallint) TO centile_service;
@@ -10327,8 +10882,8 @@ GRANT ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches
 REVOKE ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_after text, p_readable text[], p_limit bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_template text, p_prefix text, p_after text, p_readable text[], p_limit bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.listed_boards(p_tag text, p_template text, p_prefix text, p_after text, p_readable text[], p_limit bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;
@@ -10344,6 +10899,9 @@ GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_ex
 
 REVOKE ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_names() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_names() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) TO centile_service;
@@ -10403,6 +10961,9 @@ GRANT ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_length tex
 REVOKE ALL ON FUNCTION centile_store.outdated_segments(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.outdated_segments(p_period_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.owner_of(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.owner_of(p_board_id integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
 
@@ -10421,8 +10982,8 @@ GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_boards integer[], p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_boards integer[], p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.player_label(p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_label(p_user_id bigint) TO centile_service;
@@ -10456,6 +11017,9 @@ GRANT ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_p
 
 REVOKE ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ranking_of(p_board_id integer, p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_of(p_board_id integer, p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centile_service;
@@ -10511,6 +11075,9 @@ GRANT ALL ON FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane s
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.require_rankings(p_board centile_store.boards, p_owner integer, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.require_rankings(p_board centile_store.boards, p_owner integer, p_at timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.resolve_sources(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.resolve_sources(p_board_id integer) TO centile_service;
 
@@ -10565,6 +11132,9 @@ GRANT ALL ON FUNCTION centile_store.shown_tiebreak(p_tie_key bigint, p_tiebreak_
 REVOKE ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) TO centile_service;
 
@@ -10580,6 +11150,9 @@ GRANT ALL ON FUNCTION centile_store.source_changes(p_board_id integer, p_limit b
 REVOKE ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.sum_closed_boards(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.sum_closed_boards(p_period centile_store.periods) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_limit integer) TO centile_service;
 
@@ -10587,6 +11160,9 @@ GRANT SELECT,INSERT,DELETE ON TABLE centile_store.inbox TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.template_of(p_slug text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.template_of(p_slug text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) TO centile_service;
@@ -10643,8 +11219,8 @@ REVOKE ALL ON FUNCTION centile_store.whole_period_named(p_board text, p_period t
 GRANT ALL ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.whole_period_named(p_board text, p_period text, OUT period_id bigint, OUT state text, OUT ends_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_act(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_act(p_board_id integer, p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_act(p_board_id integer, p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) TO centile_service;
@@ -10673,6 +11249,9 @@ GRANT SELECT ON TABLE centile.archive_index TO centile_reader;
 GRANT SELECT ON TABLE centile.archive_index TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.audit_log TO centile_service;
+
+GRANT SELECT ON TABLE centile_store.board_names TO centile_reader;
+GRANT SELECT ON TABLE centile_store.board_names TO centile_service;
 
 GRANT SELECT ON TABLE centile.audit_log TO centile_reader;
 GRANT SELECT ON TABLE centile.audit_log TO centile_service;
@@ -10754,6 +11333,9 @@ GRANT SELECT ON TABLE centile.submissions TO centile_service;
 
 GRANT SELECT ON TABLE centile.table_health TO centile_reader;
 GRANT SELECT ON TABLE centile.table_health TO centile_service;
+
+GRANT SELECT ON TABLE centile.templates TO centile_reader;
+GRANT SELECT ON TABLE centile.templates TO centile_service;
 
 GRANT SELECT ON TABLE centile.upkeep TO centile_reader;
 GRANT SELECT ON TABLE centile.upkeep TO centile_service;

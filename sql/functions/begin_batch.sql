@@ -1,7 +1,6 @@
 -- Reads in one snapshot, without locks, the state that the rules of the service (src/rules) need
 -- for a batch. commit_batch writes only if lane, structure and server are then the same.
--- p_boards, p_users: the board and the name of each player of the batch. All boards are p_board_id,
--- except for a template: then they are boards of this template.
+-- p_boards, p_users: board and name of each player. A template's batch has players of its boards.
 -- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
 -- A period that accepts no more events has no ranking. period_fillings: per period, the user id up to
@@ -9,8 +8,7 @@
 -- live_periods: the periods whose standings must be kept. valid_until: board, periods and
 -- live_periods hold until then, at most a day, unless the structure changes; NULL if they depend on
 -- this batch or a window is being filled. unapplied_seconds: the age of the oldest batch of the lane
--- that is not applied. member_*, segment_*: see centile_store.segment_state. tie_*: see
--- centile_store.deciding_times.
+-- that is not applied. member_*, segment_*: see segment_state. tie_*: see deciding_times.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_boards integer[], p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz, OUT unapplied_seconds double precision,

@@ -68,4 +68,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.close_boards(bigint, integer) IS
-'Writes the results of some boards of a template in a period that is cut off, and returns their number. Example: SELECT centile_store.close_boards(p.period_id) FROM centile.periods p WHERE p.board = ''level-*'' AND p.state = ''cut_off'';';
+'Writes the results of some boards of a template in a period that is cut off, and returns their number. Example: SELECT centile_store.close_boards(p.period_id) FROM centile.periods p WHERE p.board = ''quest-*'' AND p.state = ''closing'';';

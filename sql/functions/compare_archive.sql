@@ -22,13 +22,8 @@ BEGIN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     PERFORM centile_store.check_cut_off(v_period) WHERE v_period.segment = '';
-    -- centile_store.close_boards has compared the boards of a template.
     IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
-        SELECT coalesce(sum(c.players), 0), max(c.last_at), coalesce(sum(c.differences), 0) INTO v_players, v_last_at, v_differences
-        FROM centile_store.closed_boards c
-        WHERE c.period_id = p_period_id AND c.id >= centile_store.first_closed_id(v_period.ends_at) AND c.id < centile_store.first_closed_id(v_period.ends_at) + (1::bigint << 40);
-        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
-        RETURN v_differences;
+        RETURN centile_store.sum_closed_boards(v_period);
     END IF;
     -- A snapshot has no live ranking to compare.
     IF v_period.kind = 'snapshot' THEN

@@ -31,4 +31,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.ensure_board(text) IS
-'Creates a board of a template, unless it exists, and returns its id. Example: SELECT centile_store.ensure_board(''level-7'');';
+'Creates a board of a template, unless it exists, and returns its id. Example: SELECT centile_store.ensure_board(''quest-1'');';

@@ -5,9 +5,7 @@ RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_c
 LANGUAGE sql STABLE
 AS $$
     SELECT p.period_id, p.kind, p.period,
-           CASE WHEN p_board.is_template AND p.ranking_id IS NOT NULL THEN (
-               SELECT g.id FROM centile_store.rankings g
-               WHERE g.players_of = p_board.id AND g.period_id = p.period_id AND g.players_of <> g.board_id) ELSE p.ranking_id END, p.is_cut_off
+           CASE WHEN p_board.is_template AND p.ranking_id IS NOT NULL THEN centile_store.ranking_of(p_board.id, p.period_id) ELSE p.ranking_id END, p.is_cut_off
     FROM centile_store.periods_at(centile_store.owner_of(p_board.id), p_board.periods, p_at) p
     UNION ALL
     SELECT s.id, s.kind, centile_store.period_name(s.kind, s.label, s.segment), s.ranking_id, s.cut_off_at IS NOT NULL

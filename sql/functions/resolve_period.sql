@@ -21,8 +21,7 @@ DECLARE
     v_bounds record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
-    v_owner integer := centile_store.owner_of(p_board_id);
-    v_is_template boolean;
+    v_owner integer := centile_store.owner_of(p_board_id); v_is_template boolean;
 BEGIN
     SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
@@ -62,8 +61,7 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
-           CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE (
-               SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p.id AND g.players_of <> g.board_id) END,
+           CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
                 -- No player belongs to this segment of a closed period.
@@ -73,10 +71,7 @@ BEGIN
     FROM (SELECT) one
     LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = v_owner AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
     LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment
-    LEFT JOIN LATERAL (
-        SELECT c.id, c.archive_revision FROM centile_store.closed_boards c
-        WHERE v_is_template AND p.state = 'closed' AND c.board_id = p_board_id AND c.period_id = p.id
-          AND c.id >= centile_store.first_closed_id(p.ends_at) AND c.id < centile_store.first_closed_id(p.ends_at) + (1::bigint << 40)) c ON true;
+    LEFT JOIN LATERAL centile_store.closed_board(p_board_id, p) c ON v_is_template AND p.state = 'closed';
 END
 $$;
 

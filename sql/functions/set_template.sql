@@ -8,6 +8,9 @@ DECLARE
     v_board    centile_store.boards;
     v_other    text;
 BEGIN
+    IF p_name IS NULL OR p_pattern IS NULL THEN
+        RAISE EXCEPTION 'is missing' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_name IS NULL THEN 'name' ELSE 'pattern' END;
+    END IF;
     PERFORM centile_store.lock_names();
     SELECT * INTO v_template FROM centile_store.templates t WHERE t.name = p_name;
     IF FOUND THEN

@@ -5,4 +5,4 @@ SELECT t.id, t.slug FROM centile_store.template_boards t;
 
 COMMENT ON VIEW centile_store.board_names IS
 'Names of all boards, those of templates included, and the patterns of templates. Example: SELECT slug FROM centile_store.board_names WHERE id = 1;';
-GRANT SELECT ON centile_store.board_names TO centile_reader, centile_service;
+GRANT SELECT ON centile_store.board_names TO centile_service;

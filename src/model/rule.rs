@@ -279,11 +279,6 @@ impl fmt::Display for BoardSlug {
 pub struct BoardPattern(String);
 
 impl BoardPattern {
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns whether the name of a board matches.
     #[must_use]
     pub fn matches(&self, slug: &BoardSlug) -> bool {

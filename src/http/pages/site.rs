@@ -32,7 +32,7 @@ use crate::{
         server::{Api, endpoint::Endpoint, origin::Origin},
     },
     model::{
-        board::{Board, BoardSlug, PeriodKind},
+        board::{Board, BoardFilter, BoardSlug, PeriodKind},
         friend::FriendsOf,
         name,
         period::{Period, PeriodSelector, Progress},
@@ -118,7 +118,8 @@ async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let HomeQuery { after } = query::parse(request)?;
-    let found = boards::readable(&api.instance.store.reader, None, None, HOME_BOARDS, after.as_deref()).await;
+    let filter = BoardFilter { limit: Some(HOME_BOARDS), ..BoardFilter::default() };
+    let found = boards::readable(&api.instance.store.reader, None, filter, after.as_deref()).await;
     let (boards, next) = found.map_err(|error| error.in_field("after"))?;
     rate::charge(request, boards.len())?;
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {

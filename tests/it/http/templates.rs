@@ -161,9 +161,9 @@ async fn acts_on_a_template_s_board() {
 
     let id = &first["transaction_id"];
     site.admin(Method::POST, &format!("/v1/boards/level-2/transactions/{id}/void"), json!({})).await.is(404);
-    site.admin(Method::POST, &format!("/v1/boards/level-1/transactions/{id}/void"), json!({})).await.is(200);
+    site.admin(Method::POST, &format!("/v1/boards/level-1/transactions/{id}/void"), json!({})).await.is(204);
     assert_eq!(scores("level-1").await, [of("ann", 7), of("bob", 3)]);
-    site.admin(Method::POST, "/v1/boards/level-1/scores/ann/reset", json!({})).await.is(200);
+    site.admin(Method::POST, "/v1/boards/level-1/scores/ann/reset", json!({})).await.is(204);
     assert_eq!(scores("level-1").await, [of("bob", 3)]);
     assert_eq!(scores("level-2").await, [of("ann", 50)]);
     run(&db, &["correct", "--board", "level-1", "--user", "cid", "--points", "9", "--at", "2001-02-03T04:05:06Z", "--reason", "r"]).well();

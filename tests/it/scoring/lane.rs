@@ -129,9 +129,9 @@ async fn a_batch_begun_on_another_server_is_not_written() {
     let pool = db.pool().await;
     let commit = async |other: &str| -> Option<i64> {
         let commit = format!(
-            "SELECT c.batch FROM centile_store.begin_batch(1, 0::smallint, '{{}}', '{{}}', '{{}}', NULL, NULL) b,
+            "SELECT c.batch FROM centile_store.begin_batch(1, 0::smallint, '{{}}', '{{}}', '{{}}', '{{}}', NULL, NULL) b,
                  centile_store.commit_batch(1, 0::smallint, (b.board).structure_revision, b.batch, b.server_started_at + interval '{other}',
-                     b.at, NULL, '{{}}', '{{}}', ({entries}), NULL, '{{}}', '{{}}') c",
+                     b.at, NULL, '{{}}', '{{}}', ({entries}), NULL, '{{}}', '{{}}', '{{}}') c",
             entries = ["'{}'"; 6].join(", "),
         );
         sqlx::query_scalar(sqlx::AssertSqlSafe(commit)).fetch_one(&pool).await.unwrap()

@@ -37,7 +37,7 @@ BEGIN
     INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, occurred_at)
     SELECT p_board_id, e.user_id, p_lane, e.id, e.transaction_id, coalesce(e.at, v_at)
     FROM unnest(v_users, p_ids, v_ids, p_times) AS e (user_id, id, transaction_id, at) WHERE e.id IS NOT NULL;
-    PERFORM centile_store.write_act(v_lane, (SELECT max(coalesce(t.at, v_at)) FROM unnest(coalesce(p_times, ARRAY[v_at])) AS t (at)), v_users[1], centile_store.entry_changes(
+    PERFORM centile_store.write_act(v_lane.board_id, v_lane, (SELECT max(coalesce(t.at, v_at)) FROM unnest(coalesce(p_times, ARRAY[v_at])) AS t (at)), v_users[1], centile_store.entry_changes(
         ARRAY(SELECT DISTINCT p.ranking_id FROM unnest(coalesce(p_times, ARRAY[v_at])) AS t (at)
               CROSS JOIN LATERAL centile_store.periods_at(p_board_id, v_board.periods, coalesce(t.at, v_at)) p WHERE p.ranking_id IS NOT NULL),
         v_users));

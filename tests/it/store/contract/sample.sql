@@ -69,3 +69,6 @@ SELECT 3, u.id, 5000, 'won a cup', 'points_out_of_bounds', '-9007199254740991 to
 SELECT centile.create_board('hero', '{"mode": "combined", "title": "Heroes", "combination": {"sources": [{"board": "main", "period": "week:2024-01-15"}, {"board": "arena", "period": "week:previous", "weight": 2}], "refresh": "on-close"}}');
 SELECT centile_store.build_combination(4);
 SELECT centile_store.finish_combination(4, 'dora', 0.1);
+
+-- A template without boards.
+SELECT centile.set_template('quest', 'quest-*', '{"lanes": 1, "periods": ["week"]}', 1000);
