@@ -5,12 +5,15 @@
 ALTER TABLE centile_store.boards
     ADD COLUMN is_template boolean NOT NULL DEFAULT false,
     DROP CONSTRAINT boards_slug_form,
-    ADD CONSTRAINT boards_slug_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,39}$' OR is_template),
-    ADD CONSTRAINT boards_pattern_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,38}[*]$' OR NOT is_template),
+    ADD COLUMN deleted_at timestamptz,
+    ADD CONSTRAINT boards_slug_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,39}$' OR is_template OR deleted_at IS NOT NULL),
+    ADD CONSTRAINT boards_pattern_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,38}[*]$' OR NOT is_template OR deleted_at IS NOT NULL),
     ADD CONSTRAINT boards_template_rules CHECK (
         NOT is_template OR (mode <> 'combined' AND snapshots IS NULL AND rolling = '{}' AND segments = '{}'));
 COMMENT ON COLUMN centile_store.boards.is_template IS
     'Whether other boards have these rules, lanes and periods. The slug is then the pattern of their slugs.';
+COMMENT ON COLUMN centile_store.boards.deleted_at IS
+    'When the board was deleted. Its slug is then free, and maintenance removes its rows.';
 COMMENT ON CONSTRAINT boards_pattern_form ON centile_store.boards IS
     'pattern: must have up to 39 of a-z, 0-9, - and _, begin with a letter, and end with *';
 COMMENT ON CONSTRAINT boards_template_rules ON centile_store.boards IS
@@ -37,6 +40,16 @@ COMMENT ON TABLE centile_store.template_boards IS
     'Boards of templates. The first score creates them.';
 COMMENT ON COLUMN centile_store.template_boards.template_id IS
     'The template''s row of boards.';
+
+CREATE TABLE centile_store.deletions (
+    board_id   integer PRIMARY KEY,
+    owner_id   integer NOT NULL,
+    deleted_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE centile_store.deletions IS
+    'Deleted boards and templates whose rows maintenance has yet to remove.';
+COMMENT ON COLUMN centile_store.deletions.owner_id IS
+    'The template of the board, or the board itself.';
 
 -- Players and events of boards of templates have the ids of these boards.
 ALTER TABLE centile_store.players DROP CONSTRAINT players_board_fkey;
@@ -95,3 +108,7 @@ COMMENT ON COLUMN centile_store.closed_results.closed_id IS 'The id of the row o
 ALTER TABLE centile_store.cut_offs ADD COLUMN last_board integer NOT NULL DEFAULT 0;
 COMMENT ON COLUMN centile_store.cut_offs.last_board IS
     'In a period of a template: the last board whose results are written.';
+
+ALTER TYPE centile_store.player_state ADD ATTRIBUTE is_gone boolean;
+COMMENT ON TYPE centile_store.player_state IS
+    'A player as begin_batch returns it. user_id is NULL for an unknown user; is_gone says that the player''s board was deleted.';

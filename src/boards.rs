@@ -148,6 +148,23 @@ pub async fn update(
     find(boards, slug).await.map_err(Error::after_write).map(|board| Board::clone(&board))
 }
 
+/// Deletes a board with all its scores. Maintenance removes its rows later.
+///
+/// [`Error::Conflict`] while a combined board or an import needs it.
+pub async fn delete(admin: &Administrator, boards: &Boards, slug: &BoardSlug, by: &Actor) -> Result<()> {
+    admin.delete_board(slug.as_str(), by).await?;
+    boards.forget(slug);
+    Ok(())
+}
+
+/// Deletes a template without boards.
+///
+/// [`Error::Conflict`] if it has boards.
+pub(crate) async fn delete_template(admin: &Administrator, name: &str, by: &Actor) -> Result<()> {
+    let template = template(&admin.reader, name).await?;
+    admin.delete_board(&template.pattern, by).await
+}
+
 /// Creates or changes a template.
 ///
 /// [`Error::Conflict`] if the pattern shares names with another template, or if a rule can no longer

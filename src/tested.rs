@@ -107,6 +107,7 @@ fn name(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::UnknownUser => "unknown_user",
         Refusal::Banned => "banned",
+        Refusal::BoardDeleted => "board_deleted",
         Refusal::Broken(violation) => violation.rule.name(),
         Refusal::TiebreakNotUsed => "tiebreak_not_used",
         Refusal::TiebreakOutOfRange => "tiebreak_out_of_range",

@@ -5,7 +5,8 @@ RETURNS TABLE (place bigint, player centile_store.player_state)
 LANGUAGE sql STABLE
 AS $$
     SELECT p.place, (u.id, u.banned_at IS NOT NULL OR coalesce(b.banned, false), u.lane_hash % (SELECT x.lanes FROM centile_store.boards x WHERE x.id = p_board_id) = p_lane,
-                     b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods)::centile_store.player_state
+                     b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods,
+                     p.board_id <> p_board_id AND NOT EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = p.board_id))::centile_store.player_state
     FROM unnest(p_boards, p_users) WITH ORDINALITY AS p (board_id, external_id, place)
     -- LIMIT forces look-ups by index: the planner does not know that there are few names.
     LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true

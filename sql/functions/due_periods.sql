@@ -19,7 +19,7 @@ AS $$
         -- It writes nothing into a segment of a closed period.
         WHERE p.id = w.id AND i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
-    WHERE p.state = 'open' AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
+    WHERE p.state = 'open' AND b.deleted_at IS NULL AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id OR w.id = p_period_id
            OR (p_period_id IS NULL AND (p.segment <> '' OR p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
     ORDER BY p.segment <> '', p.ends_at, p.id

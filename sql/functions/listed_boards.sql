@@ -23,12 +23,12 @@ BEGIN
     RETURN QUERY
     SELECT l.slug
     FROM ((SELECT b.slug FROM centile_store.boards b
-           WHERE NOT b.is_template AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
+           WHERE NOT b.is_template AND b.deleted_at IS NULL AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
              AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~'
            ORDER BY b.slug LIMIT p_limit)
           UNION ALL
           SELECT b.slug FROM centile_store.boards b
-          WHERE NOT b.is_template AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
+          WHERE NOT b.is_template AND b.deleted_at IS NULL AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
             AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~') l
     ORDER BY l.slug
     LIMIT p_limit;

@@ -2,7 +2,7 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        (r.board).points_min AS "points_min!", (r.board).points_max AS "points_max!", (r.board).events_per_minute,
        (r.board).gain_max AS "gain_max!: Json<GainMax>", (r.board).on_violation AS "on_violation!",
        (r.board).structure_revision AS "structure_revision!",
-       r.batch, r.server_started_at AS "server_started_at!", r.now AS "now!", r.at, r.unapplied_seconds,
+       (r.board).deleted_at IS NOT NULL AS "is_deleted!", r.batch, r.server_started_at AS "server_started_at!", r.now AS "now!", r.at, r.unapplied_seconds,
        r.period_ids, r.period_kinds, r.period_labels, r.period_starts AS "period_starts: Vec<Option<DateTime<Utc>>>", r.period_ends AS "period_ends: Vec<Option<DateTime<Utc>>>",
        r.period_rankings AS "period_rankings: Vec<Option<i64>>",
        r.period_fillings AS "period_fillings: Vec<Option<i64>>", r.live_periods AS "live_periods!", r.valid_until,

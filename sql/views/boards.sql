@@ -3,7 +3,7 @@ CREATE OR REPLACE VIEW centile.boards AS
 SELECT n.id AS board_id, n.slug, n.title, b.mode, b.score_order, b.ties, b.periods, b.lanes, b.time_zone, b.points_min, b.points_max, b.layout_bounds,
        b.frozen_top_size, b.kept_archives, b.reading, b.events_per_minute, b.gain_max, b.on_violation, b.snapshots, b.rolling, b.tags, b.score_format, b.description, b.icon_url, b.colour,
        b.tiers, b.created_at, b.segments, b.buckets, b.default_period, b.refresh_corrected, b.tiebreak_order, b.tiebreak_sum, n.template, n.owner_id
-FROM (SELECT o.id, o.slug, o.title, o.id AS owner_id, NULL::text AS template FROM centile_store.boards o WHERE NOT o.is_template
+FROM (SELECT o.id, o.slug, o.title, o.id AS owner_id, NULL::text AS template FROM centile_store.boards o WHERE NOT o.is_template AND o.deleted_at IS NULL
       UNION ALL
       SELECT o.id, o.slug, o.slug, o.template_id, t.name FROM centile_store.template_boards o JOIN centile_store.templates t ON t.board_id = o.template_id) n
 JOIN centile_store.boards b ON b.id = n.owner_id;

@@ -54,6 +54,20 @@ pub(super) enum Command {
     ///
     /// A setting without a flag stays as it is. `--tag` and `--tier` replace all earlier values.
     Change(Change),
+    /// Delete a board with all its scores
+    ///
+    /// Its name is free at once. The service, or `centile maintain`, removes the scores, which cannot be
+    /// restored.
+    Delete {
+        /// Name of the board in URLs
+        #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
+        slug: BoardSlug,
+        /// The same name again
+        #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+        confirm: BoardSlug,
+        #[command(flatten)]
+        by: By,
+    },
     /// List the boards
     List {
         /// Only boards with this tag
@@ -494,6 +508,17 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             } else {
                 output::print(format!("board {slug} changed"))
             }
+        }
+        Command::Delete { slug, confirm, by } => {
+            if slug != confirm {
+                return Err(Error::invalid("confirm", format!("must be {slug}, the name of the board")));
+            }
+            let by = by.actor()?;
+            with_instance(config, async |instance| {
+                boards::delete(&instance.store.admin, &instance.boards, &slug, &by).await
+            })
+            .await?;
+            output::print(format!("board {slug} deleted"))
         }
         Command::List { tag, template, prefix, json } => {
             let filter = BoardFilter {

@@ -26,6 +26,14 @@ pub(super) enum Command {
     /// A board whose name matches the pattern is created by its first score. A rule without a flag stays
     /// as it is. A change applies to all boards of the template.
     Set(Box<Set>),
+    /// Delete a template without boards
+    Delete {
+        /// Name of the template
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        by: By,
+    },
     /// List the templates
     List {
         /// Print JSON
@@ -67,6 +75,12 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             })
             .await?;
             output::print(format!("template {} stored for boards {}", template.name, template.pattern))
+        }
+        Command::Delete { name, by } => {
+            let by = by.actor()?;
+            with_instance(config, async |instance| boards::delete_template(&instance.store.admin, &name, &by).await)
+                .await?;
+            output::print(format!("template {name} deleted"))
         }
         Command::List { json } => {
             let templates =

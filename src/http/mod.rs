@@ -104,7 +104,10 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::leaving("/v1/scores/batch", &[Method::GET, Method::HEAD]).on(Method::POST, submit::submit_boards),
         Endpoint::new("/v1/scores/{user_id}").get(classic::standing),
         Endpoint::new("/v1/boards").get(board::list).on(Method::POST, board::create),
-        Endpoint::new("/v1/boards/{board}").get(board::show).on(Method::PATCH, board::update),
+        Endpoint::new("/v1/boards/{board}")
+            .get(board::show)
+            .on(Method::PATCH, board::update)
+            .on(Method::DELETE, board::delete),
         Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
@@ -122,7 +125,10 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/reject").on(Method::POST, quarantine::reject),
         Endpoint::new("/v1/templates").get(template::list),
-        Endpoint::new("/v1/templates/{template}").get(template::show).on(Method::PUT, template::set),
+        Endpoint::new("/v1/templates/{template}")
+            .get(template::show)
+            .on(Method::PUT, template::set)
+            .on(Method::DELETE, template::delete),
         Endpoint::new("/v1/users/{user_id}")
             .get(user::show)
             .on(Method::PUT, user::put)

@@ -169,6 +169,9 @@ impl<'a> OpenBatch<'a> {
         if player.id.is_none() {
             return Err(Refusal::UnknownUser);
         }
+        if player.is_gone {
+            return Err(Refusal::BoardDeleted);
+        }
         if player.is_banned {
             return Err(Refusal::Banned);
         }

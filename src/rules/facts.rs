@@ -94,6 +94,8 @@ impl Period {
 pub(crate) struct Player {
     /// The board: that of the batch or, in a batch of a template, one of its boards.
     pub(crate) board_id: i32,
+    /// Whether the board, one of a template, was deleted after the request had found it.
+    pub(crate) is_gone: bool,
     /// Internal id; `None` if the user does not exist yet.
     pub(crate) id: Option<i64>,
     /// Whether the player is banned, everywhere or on this board.

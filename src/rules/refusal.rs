@@ -15,6 +15,8 @@ pub(crate) enum Refusal {
     /// The user does not exist any more. The writer and the import create users before they decide.
     UnknownUser,
     Banned,
+    /// The board, one of a template, was deleted after the request had found it.
+    BoardDeleted,
     /// The event breaks a rule of its board.
     Broken(Violation),
     TiebreakNotUsed,
@@ -98,6 +100,7 @@ impl Refusal {
             Self::UnknownUser => {
                 Error::retry(Code::ConcurrentChange, "the player was lost in a failover; send the event again")
             }
+            Self::BoardDeleted => Error::retry(Code::ConcurrentChange, "the board has just been deleted; retry to create it again"),
             Self::Banned => Error::conflict(Code::UserBanned, "the player is banned"),
             Self::Broken(violation) => violation.error(board),
             Self::TiebreakNotUsed => Error::invalid("tiebreak", format!("board {} does not use tiebreaks", board.slug)),

@@ -76,6 +76,7 @@ struct PlayerState {
     rank_keys: Option<Vec<i64>>,
     tie_keys: Option<Vec<i64>>,
     zero_periods: Option<Vec<i64>>,
+    is_gone: Option<bool>,
 }
 
 impl BatchStart {
@@ -182,6 +183,9 @@ impl BatchSession {
         )
         .fetch_one(&mut self.connection)
         .await?;
+        if row.is_deleted {
+            return Err(board_deleted());
+        }
         let rules = Rules {
             mode: row.mode.parse().map_err(|_| unknown("mode"))?,
             order: row.score_order.parse().map_err(|_| unknown("order"))?,
@@ -433,7 +437,8 @@ fn player(state: PlayerState, live_periods: &BTreeSet<i64>) -> Result<Player> {
         }
     }
     let is_banned = state.is_banned.ok_or_else(damaged)?;
-    Ok(Player { id: state.user_id, is_banned, entries, ..Player::default() })
+    let is_gone = state.is_gone.ok_or_else(damaged)?;
+    Ok(Player { id: state.user_id, is_banned, is_gone, entries, ..Player::default() })
 }
 
 /// Builds a player's gains in the periods with a limit. A gain that were missing or 0 by mistake would
@@ -449,6 +454,11 @@ fn gains(limited: &[(usize, i64)], won: Vec<String>, bases: Vec<Option<i64>>) ->
 
 fn damaged() -> Error {
     Error::Internal("the state of a batch is damaged: its columns do not fit together".to_owned())
+}
+
+/// The board was deleted after the request had found it.
+pub(crate) fn board_deleted() -> Error {
+    Error::retry(Code::ConcurrentChange, "the board has just been deleted")
 }
 
 /// A player belongs to another lane, or the lane no longer exists.
@@ -583,6 +593,7 @@ mod tests {
             rank_keys: Some(keys.to_vec()),
             tie_keys: Some(vec![5, 6]),
             zero_periods: Some(vec![2]),
+            is_gone: Some(false),
         };
         let live = BTreeSet::from([2]);
         let stored = player(state(Some(false), &[3, 0]), &live).unwrap().entries;

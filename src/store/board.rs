@@ -106,6 +106,14 @@ impl Administrator {
         written(query.fetch_one(&self.writers).await).map(drop)
     }
 
+    /// Deletes a board, or a template by its pattern.
+    ///
+    /// [`Error::Conflict`] while a combined board or an import needs it.
+    pub(crate) async fn delete_board(&self, slug: &str, by: &Actor) -> Result<()> {
+        let query = sqlx::query!("SELECT centile.delete_board($1, $2)", slug, by.as_str());
+        written(query.fetch_one(&self.writers).await).map(drop)
+    }
+
     pub(crate) async fn update_board(&self, slug: &BoardSlug, change: &BoardSettings, by: &Actor) -> Result<()> {
         let query =
             sqlx::query!("SELECT centile.update_board($1, $2, $3)", slug.as_str(), Json(change) as _, by.as_str());

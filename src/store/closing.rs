@@ -196,9 +196,9 @@ impl Administrator {
         Ok(expired.into_iter().map(|row| (row.period_id, row.board, row.period)).collect())
     }
 
-    /// Deletes some rows of released rankings; returns 0 when none are left.
+    /// Deletes some rows of released rankings and of deleted boards; returns 0 when none are left.
     pub(crate) async fn remove_released(&self) -> Result<u64> {
-        let query = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() AS "removed!""#);
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() + centile_store.remove_deleted() AS "removed!""#);
         let removed = written(query.fetch_one(&self.writers).await)?;
         Ok(removed.unsigned_abs())
     }

@@ -20,7 +20,7 @@ use crate::{
         auth::{caller, rate},
         server::{
             Api,
-            problem::{ListProblems, ReadProblems, WriteProblems},
+            problem::{ActProblems, ListProblems, ReadProblems, WriteProblems},
         },
     },
     model::{
@@ -161,6 +161,22 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let board = caller::readable(&api, &request, &path.board).await?;
     let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
     Ok(reply::read_response(&BoardResponse::of(&board, is_server)))
+}
+
+/// Delete a board
+///
+/// Needs an admin key. Nobody finds the board from then on, and another one may take its name. The
+/// service removes its scores, players and archives in the background; they cannot be restored.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}", operation_id = "delete_board", tag = "boards", security(("key" = [])),
+    params(BoardPath), responses((status = 204, description = "The board was deleted."), ActProblems),
+)]
+pub(crate) async fn delete(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::from_request(&request)?;
+    query::none(&request)?;
+    boards::delete(&api.instance.store.admin, &api.instance.boards, &path.board, &by).await?;
+    Ok(reply::done())
 }
 
 /// Change a board

@@ -16,7 +16,7 @@ use crate::{
         auth::caller,
         server::{
             Api,
-            problem::{ReadProblems, WriteProblems},
+            problem::{ActProblems, ReadProblems, WriteProblems},
         },
     },
     model::template::{Template, TemplateSettings},
@@ -80,6 +80,22 @@ pub(crate) async fn set(api: Data<Api>, request: HttpRequest, payload: Payload) 
     let store = &api.instance.store;
     let template = boards::set_template(&store.admin, &api.instance.boards, &path.template, &settings, &by).await?;
     Ok(reply::written(StatusCode::OK, &TemplateResponse::try_from(&template)?))
+}
+
+/// Delete a template
+///
+/// Needs an admin key. Delete its boards first.
+#[utoipa::path(
+    delete, path = "/v1/templates/{template}", operation_id = "delete_template", tag = "boards",
+    security(("key" = [])), params(TemplatePath),
+    responses((status = 204, description = "The template was deleted."), ActProblems),
+)]
+pub(crate) async fn delete(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = TemplatePath::from_request(&request)?;
+    query::none(&request)?;
+    boards::delete_template(&api.instance.store.admin, &path.template, &by).await?;
+    Ok(reply::done())
 }
 
 /// Show a template

@@ -166,7 +166,10 @@ async fn acts_on_a_template_s_board() {
     site.admin(Method::POST, "/v1/boards/level-1/scores/ann/reset", json!({})).await.is(204);
     assert_eq!(scores("level-1").await, [of("bob", 3)]);
     assert_eq!(scores("level-2").await, [of("ann", 50)]);
-    run(&db, &["correct", "--board", "level-1", "--user", "cid", "--points", "9", "--at", "2001-02-03T04:05:06Z", "--reason", "r"]).well();
+    let late = ["correct", "bob", "9", "--board", "level-1", "--at", "2001-02-03T04:05:06Z", "--reason", "r", "--by", "dora"];
+    run(&db, &late).well();
+    let bob = site.get("/v1/boards/level-1/scores/bob").await.is(200);
+    assert_eq!(bob["score"], 12, "{bob}");
     post("level-3", "dan", 1_000).await.is(202);
     let waiting = site.admin(Method::GET, "/v1/boards/level-3/quarantine", Value::Null).await.is(200);
     let event = &waiting["data"][0]["quarantine_id"];
@@ -184,4 +187,115 @@ async fn acts_on_a_template_s_board() {
     assert_eq!(scores("level-2").await, [of("ann", 50)]);
     let history = site.get("/v1/boards/level-2/scores/ann/history").await.is(200);
     assert_eq!(history["data"].as_array().map(Vec::len), Some(1), "{history}");
+}
+
+#[tokio::test]
+async fn a_deleted_board_leaves_nothing() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let pool = db.pool().await;
+    site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*"})).await.is(200);
+    for board in ["main", "other", "closed"] {
+        site.board(json!({"slug": board}), &[("ann", 5), ("bob", 7)]).await;
+    }
+    let source = json!({"join": "union", "aggregate": "sum", "sources": [{"board": "other", "period": "all_time"}]});
+    let rules = json!({"slug": "hero", "mode": "combined", "combination": source});
+    site.admin(Method::POST, "/v1/boards", rules).await.is(201);
+    run(&db, &["correct", "ann", "5", "--board", "closed", "--at", "2024-01-09T12:00:00Z", "--reason", "x", "--by", "dora"]).well();
+    run(&db, &["close", "--due"]).well();
+    let post = async |board: &str, user: &str| {
+        let body = json!({"user_id": user, "points": 5, "id": format!("{board}-{user}")});
+        site.admin(Method::POST, &format!("/v1/boards/{board}/scores"), body).await
+    };
+    for board in ["level-1", "level-2"] {
+        post(board, "ann").await.is(200);
+    }
+    let key = make_key(db.url(), "server", &["main"]);
+    let both = make_key(db.url(), "server", &["main", "level-1"]);
+    let rows = async || -> Value {
+        let tables = "SELECT jsonb_object_agg(x.name, x.rows) FROM (
+            SELECT c.relname AS name, (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) AS c FROM centile_store.%I', c.relname), false, true, '')))[1]::text::bigint AS rows
+            FROM pg_class c WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+              AND c.relname NOT IN ('audit_log', 'api_keys', 'applied_sql', 'schema_history', 'profile_revision', 'users')) x";
+        query_scalar(tables).fetch_one(&pool).await.unwrap()
+    };
+
+    let delete = async |path: &str| site.admin(Method::DELETE, path, Value::Null).await.status;
+    assert_eq!(delete("/v1/boards/other").await, 409, "hero needs it");
+    assert_eq!(delete("/v1/templates/level").await, 409, "it has boards");
+    assert_eq!(delete("/v1/boards/none").await, 404);
+    run(&db, &["board", "delete", "main", "--confirm", "mine"]).refused(1, &["confirm"]);
+    for board in ["hero", "other", "closed", "level-1", "level-2"] {
+        assert_eq!(delete(&format!("/v1/boards/{board}")).await, 204, "{board}");
+        if !board.starts_with("level") {
+            assert_eq!(site.get(&format!("/v1/boards/{board}/scores")).await.status, 404, "{board}");
+        }
+    }
+    assert_eq!(delete("/v1/templates/level").await, 204);
+    run(&db, &["board", "delete", "main", "--confirm", "main"]).well();
+    for key in [&key, &both] {
+        let answer = site.json(Method::POST, "/v1/boards/main/scores", key, json!({"user_id": "ann", "points": 1}).to_string()).await;
+        assert!([401, 403, 404].contains(&answer.status), "{answer:?}");
+    }
+    site.board(json!({"slug": "main"}), &[("ann", 3)]).await;
+    assert_eq!(ranks(&site, "/v1/boards/main/scores").await, [("ann".to_owned(), 1)]);
+    assert_eq!(delete("/v1/boards/main").await, 204);
+
+    run(&db, &["maintain"]).well();
+    let left: serde_json::Map<String, Value> = serde_json::from_value(rows().await).unwrap();
+    let left: Vec<_> = left.into_iter().filter(|(_, rows)| *rows != json!(0)).collect();
+    assert_eq!(left, [], "rows of deleted boards");
+    let archives: i64 = query_scalar("SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'").fetch_one(&pool).await.unwrap();
+    assert_eq!(archives, 0);
+    run(&db, &["verify"]).well();
+}
+
+#[tokio::test]
+async fn periods_of_a_template_are_closed_for_all_boards() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let pool = db.pool().await;
+    let template = json!({"pattern": "level-*", "rules": {"periods": ["all_time", "week"], "lanes": 2}});
+    site.admin(Method::PUT, "/v1/templates/level", template).await.is(200);
+    for n in 0..60 {
+        let body = json!({"user_id": format!("p{}", n * 7 % 11), "points": n * 13 % 17});
+        site.admin(Method::POST, &format!("/v1/boards/level-{}/scores", n % 5), body).await.is(200);
+    }
+    // The week ends now, and perhaps in another month than before.
+    db.execute(
+        "UPDATE centile_store.periods SET ends_at = now() WHERE kind = 'week'; SELECT centile_store.ensure_closed_month(now())",
+    )
+    .await;
+    let week: String = query_scalar("SELECT 'week:' || label FROM centile_store.periods WHERE kind = 'week'").fetch_one(&pool).await.unwrap();
+    let relations = "SELECT count(*) FROM pg_class";
+    let before: i64 = query_scalar(relations).fetch_one(&pool).await.unwrap();
+    let page = async |n: i32| ranks(&site, &format!("/v1/boards/level-{n}/scores?period={week}")).await;
+    let mut open = Vec::new();
+    for n in 0..5 {
+        open.push(page(n).await);
+    }
+    let closed = run(&db, &["close", "--due"]).well();
+    assert!(closed.contains("level-*") && closed.contains("0 differences"), "{closed}");
+    for n in 0..5 {
+        assert_eq!(page(n).await, open[n as usize], "board {n}");
+        let first = &open[n as usize][0].0;
+        let standing = site.get(&format!("/v1/boards/level-{n}/scores/{first}?period={week}&around=2")).await.is(200);
+        assert_eq!((&standing["rank"], &standing["players"]), (&json!(1), &json!(open[n as usize].len())), "{standing}");
+    }
+    assert_eq!(page(9).await, [], "a board without scores");
+    assert_eq!(query_scalar::<_, i64>(relations).fetch_one(&pool).await.ok(), Some(before), "relations");
+    let sql: Vec<String> = query_scalar("SELECT user_id FROM centile.page('level-3', $1, 1, 100)").bind(&week).fetch_all(&pool).await.unwrap();
+    assert_eq!(sql, open[3].iter().map(|(user, _)| user.clone()).collect::<Vec<_>>());
+    // Scores go on in another week, and the rankings of the closed one are removed.
+    let body = json!({"user_id": "late", "points": 1});
+    site.admin(Method::POST, "/v1/boards/level-3/scores", body).await.is(200);
+    assert!(!page(3).await.iter().any(|(user, _)| user == "late"));
+    run(&db, &["maintain"]).well();
+    let left: i64 = query_scalar(
+        "SELECT count(*) FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id WHERE p.state = 'closed'",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!(left, 0);
 }
