@@ -66,6 +66,7 @@ COMMENT ON COLUMN centile_store.rankings.players_of IS
     'The board whose players it ranks: board_id or, in a period of a template, one of its boards.';
 CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings (period_id, players_of)
     WHERE players_of <> board_id;
+CREATE INDEX rankings_with_bucket_rows_idx ON centile_store.rankings (id) WHERE has_bucket_rows;
 
 -- A ban or an erasure finds the boards of templates on which a user has played.
 CREATE INDEX players_user_idx ON centile_store.players (user_id);

@@ -19,7 +19,7 @@ BEGIN
     WITH layout AS MATERIALIZED (
         SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
         WHERE g.id = ANY (p_rankings) AND g.has_bucket_rows AND g.released_at IS NULL AND g.damaged_at IS NULL
-          AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.periods p WHERE p.id = g.period_id AND p.ranking_id = g.id))
+          AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.current_rankings c WHERE c.id = g.id))
     ), change AS (
         SELECT c.*, l.buckets, l.low_rank_keys, width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
         FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY

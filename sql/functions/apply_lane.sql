@@ -26,7 +26,7 @@ BEGIN
     IF v_batches <> apply_lane.batch - p_applied THEN
         RAISE WARNING 'the log of batches lacks batches of lane % of board % after batch %', p_lane, p_board_id, p_applied;
         UPDATE centile_store.rankings g SET damaged_at = clock_timestamp()
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.has_bucket_rows AND g.damaged_at IS NULL;
+        FROM centile_store.current_rankings c WHERE c.board_id = p_board_id AND g.id = c.id AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
     -- Folds the changes of each entry: the key before the first one, and the key after the last one.
     SELECT array_agg(x.ranking_id) AS rankings, array_agg(x.user_id) AS users, array_agg(x.first_rank_key) AS was_keys,

@@ -32,7 +32,7 @@ AS $$
            (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared',
            b.tiebreak_order, centile_store.shown_tiebreak(l.tie_key, b.tiebreak_order)
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.rankings g ON g.period_id = p.id AND (g.id = p.ranking_id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL (
         SELECT ARRAY(SELECT coalesce((SELECT a.batch FROM centile_store.applied a
@@ -58,12 +58,12 @@ AS $$
         SELECT x.rank_keys[n.place] AS rank_key, x.tie_keys[n.place] AS tie_key
         FROM centile_store.players x
         CROSS JOIN LATERAL (SELECT array_position(x.period_ids, v.whole_id) AS place OFFSET 0) n
-        WHERE NOT v.is_behind AND x.board_id = g.board_id AND x.user_id = u.id AND n.place IS NOT NULL
+        WHERE NOT v.is_behind AND x.board_id = g.players_of AND x.user_id = u.id AND n.place IS NOT NULL
           AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, u.id, p.ends_at)))
         UNION ALL
         SELECT k.rank_key, k.tie_key FROM centile_store.applied_key(g.id, u.id) k WHERE v.is_behind) l ON true
     LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -u.id) c ON true
-    WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
+    WHERE p.board_id = p_board_id AND p.id = p_period_id AND g.id = p_ranking_id
       AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
 

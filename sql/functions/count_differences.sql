@@ -9,8 +9,8 @@ DECLARE
     v_rows    bigint;
 BEGIN
     SELECT u.players INTO v_players
-    FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
+    FROM centile_store.current_rankings c
+    JOIN centile_store.rankings g ON g.id = c.id AND g.has_bucket_rows
     CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) AS u (bucket, players)
     WHERE g.id = p_ranking_id AND u.bucket = p_bucket;
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN

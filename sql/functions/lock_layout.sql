@@ -11,7 +11,7 @@ BEGIN
                    FROM unnest(g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (rank_key, tie_key, user_key, place)
                    ORDER BY u.place)
         INTO buckets, bounds
-        FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+        FROM centile_store.current_rankings c JOIN centile_store.rankings g ON g.id = c.id
         WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
 END

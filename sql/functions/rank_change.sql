@@ -18,10 +18,11 @@ AS $$
            END,
            centile.rank_key(l.rank_key, b.score_order), CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
+    JOIN centile_store.current_rankings c ON c.period_id = p.id AND c.players_of = p_board_id
+    JOIN centile_store.rankings g ON g.id = c.id AND g.has_bucket_rows
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l
-    WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
+    WHERE p.board_id = centile_store.owner_of(p_board_id) AND p.kind = split_part(p_period, ':', 1)
       AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END) AND p.segment = ''
 $$;
 

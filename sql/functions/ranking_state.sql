@@ -9,10 +9,9 @@ AS $$
            CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE centile_store.lane_batches(g.board_id, g.lanes) END,
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
-    FROM centile_store.rankings g
-    JOIN centile_store.periods p ON p.id = g.period_id
-    WHERE g.id = p_ranking_id AND p.id = p_period_id AND p.board_id = p_board_id
-      AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
+    FROM centile_store.current_rankings c
+    JOIN centile_store.rankings g ON g.id = c.id
+    WHERE g.id = p_ranking_id AND g.period_id = p_period_id AND g.board_id = p_board_id
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 

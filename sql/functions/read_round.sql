@@ -40,8 +40,7 @@ BEGIN
     SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place)
     INTO ranking_ids, period_ids
     FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
-    JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
-    JOIN centile_store.periods p ON p.id = g.period_id AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL);
+    JOIN centile_store.current_rankings g ON g.id = r.id AND g.board_id = p_board_id;
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN

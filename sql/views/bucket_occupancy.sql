@@ -4,15 +4,17 @@
 -- score may be on either side; low_* is the lower bound. Partitioned by the column of the usual
 -- filter. All rankings share the table, and its size in bytes with its index.
 CREATE OR REPLACE VIEW centile.bucket_occupancy AS
-SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
+SELECT n.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.rank_key, -9223372036854775808), b.score_order) END AS from_score,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.next_rank_key, 9223372036854775807), b.score_order) END AS to_score,
-       u.players, round(u.players / nullif(sum(u.players) OVER (PARTITION BY p.ranking_id), 0), 4) AS share,
-       t.name AS table_name, pg_total_relation_size(t.name::regclass) AS size, p.ranking_id, p.segment,
+       u.players, round(u.players / nullif(sum(u.players) OVER (PARTITION BY g.id), 0), 4) AS share,
+       t.name AS table_name, pg_total_relation_size(t.name::regclass) AS size, g.id AS ranking_id, p.segment,
        u.rank_key AS low_rank_key, u.tie_key AS low_tie_key, u.user_key AS low_user_key
-FROM centile_store.periods p
-JOIN centile_store.boards b ON b.id = p.board_id
-JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
+FROM centile_store.current_rankings r
+JOIN centile_store.rankings g ON g.id = r.id AND g.has_bucket_rows
+JOIN centile_store.periods p ON p.id = g.period_id
+JOIN centile_store.boards b ON b.id = g.board_id
+JOIN centile_store.board_names n ON n.id = g.players_of
 CROSS JOIN LATERAL (
     SELECT u.place, u.bucket, u.rank_key, u.tie_key, u.user_key, coalesce(c.players, 0) AS players, lead(u.rank_key) OVER upwards AS next_rank_key,
            (u.rank_key, u.tie_key, u.user_key) < (coalesce(lead(u.rank_key) OVER upwards, 9223372036854775807),

@@ -6,9 +6,9 @@ SELECT n.slug AS board, p.kind, p.label,
        CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
             ELSE row_number() OVER (PARTITION BY n.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) END AS rank,
        u.external_id AS user_id, u.name AS user_name, l.score, l.reached_at, p.segment, l.tiebreak
-FROM centile_store.periods p
-JOIN centile_store.boards b ON b.id = p.board_id
-JOIN centile_store.rankings g ON g.period_id = p.id AND (g.id = p.ranking_id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
+FROM centile_store.current_rankings g
+JOIN centile_store.periods p ON p.id = g.period_id
+JOIN centile_store.boards b ON b.id = g.board_id
 JOIN centile_store.board_names n ON n.id = g.players_of
 JOIN centile_store.leaderboard l ON l.ranking_id = g.id
 JOIN centile_store.users u ON u.id = l.user_id;

@@ -107,6 +107,7 @@ impl Lanes {
         drop(self.applying);
         result?;
         self.context.bucket_writer.apply(self.board.owner, true).await?;
+        self.context.bucket_writer.grow_board(self.board.id).await;
         rebalance::rebalance_board(&self.context.bucket_writer, self.board.owner).await.map(drop)
     }
 }

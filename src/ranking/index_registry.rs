@@ -85,6 +85,8 @@ pub(crate) struct IndexRegistry {
     joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
     /// Reads of small rankings.
     small: Arc<Batcher<RankingId, Result<SmallRankings>>>,
+    /// Rankings of one board at a time get bucket rows.
+    growing: Arc<Semaphore>,
     /// One index loads at a time.
     loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
@@ -169,6 +171,7 @@ impl IndexRegistry {
             boards: RwLock::default(),
             joint_rounds: Batcher::new(MAX_ROUNDS, runtime.clone(), tasks.clone()),
             small: Batcher::new(SMALL_READS_AT_ONCE, runtime.clone(), tasks.clone()),
+            growing: Arc::new(Semaphore::new(1)),
             loading: Arc::new(Semaphore::new(1)),
             reserved: AtomicU64::new(0),
             bounds: tokio::sync::Mutex::default(),

@@ -265,6 +265,10 @@ const PAUSE_DIVISOR: u32 = 8;
 
 const MAX_PAUSE: Duration = Duration::from_millis(20);
 
+/// A template's writer checks the board of one in so many events for large rankings. A large ranking
+/// has many events, so one of them is soon checked.
+const GROWTH_CHECK_EVENTS: usize = 256;
+
 /// Writes one lane's batches until the queue is closed and empty.
 async fn write_lane(
     context: WriterContext,
@@ -275,6 +279,7 @@ async fn write_lane(
 ) {
     let mut lane = batch::WriterLane::new(board_id, number);
     let mut next = Instant::now();
+    let mut until_check = GROWTH_CHECK_EVENTS;
     while let Some(first) = queue.recv().await {
         // A sleep until a time that has just passed may still take a millisecond.
         if queue.len() < BATCH_EVENTS && next > Instant::now() {
@@ -289,9 +294,18 @@ async fn write_lane(
             jobs.push(job);
         }
         let callers = jobs.len();
+        let first_board = jobs[0].board_id;
         estimate.begin(events);
         write_jobs(&context, &mut lane, jobs).await;
         estimate.end();
+        until_check = until_check.saturating_sub(events);
+        if until_check == 0 {
+            until_check = GROWTH_CHECK_EVENTS;
+            if first_board != board_id {
+                let bucket_writer = context.bucket_writer.clone();
+                tokio::spawn(async move { bucket_writer.grow_board(first_board).await });
+            }
+        }
         next = Instant::now();
         if callers >= PAUSE_MIN_CALLERS {
             next += (begin.elapsed() / PAUSE_DIVISOR).min(MAX_PAUSE);

@@ -9,6 +9,10 @@ use crate::{
 /// Number of buckets of each ranking, and of bucket tables.
 pub(crate) const PLACES: usize = 100;
 
+/// Players from which on a ranking of a template's board gets bucket rows. Then an index or SQL answers;
+/// below, each read is a statement that returns the whole ranking.
+pub(crate) const LARGE_PLAYERS: usize = 1300;
+
 /// Players of each bucket of a ranking, in one snapshot.
 #[derive(Debug)]
 pub(crate) struct LayoutCounts {
@@ -33,7 +37,7 @@ impl Reader {
         let query = sqlx::query!(
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
                       centile_store.applied_batches(g.board_id, g.lanes) AS "batches!"
-               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+               FROM centile_store.current_rankings c JOIN centile_store.rankings g ON g.id = c.id
                WHERE g.has_bucket_rows ORDER BY g.id"#
         )
         .map(|row| RebalanceCandidate {
@@ -57,11 +61,11 @@ impl Reader {
         Ok(query.fetch_one(&self.readers).await?)
     }
 
-    /// Returns the current rankings of a board.
+    /// Returns the current rankings of a board or template, without those that have no bucket rows.
     pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<RankingId>> {
         let query = sqlx::query_scalar!(
-            r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.periods
-               WHERE board_id = $1 AND ranking_id IS NOT NULL ORDER BY ranking_id"#,
+            r#"SELECT g.id AS "id!" FROM centile_store.current_rankings c JOIN centile_store.rankings g ON g.id = c.id
+               WHERE c.board_id = $1 AND g.has_bucket_rows ORDER BY g.id"#,
             board_id
         );
         let ids = query.fetch_all(&self.readers).await?;
@@ -73,7 +77,7 @@ impl Reader {
     pub(crate) async fn layout_counts(&self, ranking_id: RankingId) -> Result<Option<LayoutCounts>> {
         let row = sqlx::query!(
             r#"SELECT g.layout, centile_store.bucket_totals(g.id) AS "players!"
-               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+               FROM centile_store.current_rankings c JOIN centile_store.rankings g ON g.id = c.id
                WHERE g.id = $1 AND g.has_bucket_rows"#,
             ranking_id.0
         )
@@ -113,6 +117,18 @@ impl BucketWriter {
         );
         let moved = written(query.fetch_one(&self.layout_writers).await)?;
         Ok(moved.map(|rows| rows.unsigned_abs().into()))
+    }
+
+    /// Gives rankings of a template's board bucket rows, if they have at least [`LARGE_PLAYERS`]
+    /// players. Logs an error, after which the next call tries again.
+    pub(crate) async fn grow_board(&self, board_id: i32) {
+        let least = i64::try_from(LARGE_PLAYERS).unwrap_or(i64::MAX);
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.grow_board($1, $2) AS "rankings!""#, board_id, least);
+        match written(query.fetch_one(&self.layout_writers).await) {
+            Ok(0) => {}
+            Ok(rankings) => tracing::info!(board_id, rankings, "rankings of a template's board have bucket rows now"),
+            Err(error) => tracing::warn!(board_id, %error, "rankings of a template's board got no bucket rows"),
+        }
     }
 
     /// Moves an empty bucket beside another one.

@@ -16,6 +16,7 @@ use crate::{
     },
     store::{
         IndexReader,
+        layout::LARGE_PLAYERS,
         index::{SmallSnapshot, StoredProfile},
         period::{RankingRef, ResolvedPeriod},
     },
@@ -49,6 +50,19 @@ impl Work<RankingId, Result<SmallRankings>> for ReadSmall {
 }
 
 impl IndexRegistry {
+    /// Gives large rankings of a board bucket rows, unless that is being done for any board. The next
+    /// read starts it then.
+    fn start_growth(&self, board_id: i32) {
+        if let Ok(permit) = Arc::clone(&self.growing).try_acquire_owned() {
+            let primary = self.primary.clone();
+            let growth = async move {
+                primary.grow_board(board_id).await;
+                drop(permit);
+            };
+            self.tasks.spawn_on(growth, &self.runtime);
+        }
+    }
+
     /// Returns a small ranking as a statement reads it that starts after this call.
     ///
     /// [`Error::Replaced`] if `resolved` no longer holds.
@@ -65,6 +79,9 @@ impl IndexRegistry {
         let small = read.get(&ranking.ranking_id).ok_or(Error::Replaced)?;
         if !resolved.holds_at(small.read_at) {
             return Err(Error::Replaced);
+        }
+        if small.loaded.index.len() >= LARGE_PLAYERS {
+            self.start_growth(ranking.players_of);
         }
         Ok(IndexView { indexes: Arc::clone(self), source: ViewSource::Small(Arc::clone(small)) })
     }
