@@ -32,7 +32,7 @@ COMMENT ON TABLE centile_store.templates IS
 
 CREATE TABLE centile_store.template_boards (
     id          integer PRIMARY KEY DEFAULT nextval('centile_store.boards_id_seq'),
-    template_id integer NOT NULL,
+    template_id integer NOT NULL CONSTRAINT template_boards_template_fkey REFERENCES centile_store.templates (board_id),
     slug        text COLLATE "C" NOT NULL CONSTRAINT template_boards_slug_key UNIQUE
                 CONSTRAINT template_boards_slug_form CHECK (slug ~ '^[a-z][a-z0-9_-]{0,39}$')
 );

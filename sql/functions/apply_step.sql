@@ -7,6 +7,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_owner  integer := centile_store.owner_of(v_board.id);
     v_before bigint[];
 BEGIN
     -- A caller in a transaction block must not hold locks while it is idle.
@@ -14,13 +15,13 @@ BEGIN
     IF cardinality(p_until) <> v_board.lanes THEN
         RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
     END IF;
-    until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_board.id)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
+    until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_owner)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
     -- Batches that another session applies meanwhile are not this call's work.
-    PERFORM centile_store.lock_buckets(v_board.id);
-    v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
-    is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);
+    PERFORM centile_store.lock_buckets(v_owner);
+    v_before := centile_store.applied_batches(v_owner, v_board.lanes);
+    is_done := (SELECT a.is_done FROM centile_store.apply_board(v_owner, p_until => until) a);
     PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('until', until), 'bucket rows')
-    WHERE p_until IS NULL AND centile_store.applied_batches(v_board.id, v_board.lanes) <> v_before;
+    WHERE p_until IS NULL AND centile_store.applied_batches(v_owner, v_board.lanes) <> v_before;
 END
 $$;
 

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION centile_store.ban_player(
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_board centile_store.boards := centile_store.board_named(p_board, true);
     v_lane  centile_store.board_lanes;
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());

@@ -8,19 +8,20 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_import_id bigint;
+    v_owner     integer := centile_store.owner_of(p_board_id);
 BEGIN
-    PERFORM centile_store.check_written(centile_store.lock_structure(p_board_id, true));
+    PERFORM centile_store.check_written(centile_store.lock_structure(v_owner, true));
     UPDATE centile_store.periods p SET cut_off_at = NULL
-    WHERE p.board_id = p_board_id AND p.state = 'open' AND p.cut_off_at IS NOT NULL
+    WHERE p.board_id = v_owner AND p.state = 'open' AND p.cut_off_at IS NOT NULL
       AND EXISTS (SELECT FROM centile_store.periods w
-                  WHERE w.board_id = p_board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '' AND w.state = 'open');
+                  WHERE w.board_id = v_owner AND w.kind = p.kind AND w.label = p.label AND w.segment = '' AND w.state = 'open');
     SELECT i.id INTO v_import_id FROM centile_store.imports i
-    WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+    WHERE i.board_id = v_owner AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.is_locked(1128615509, i.id)
     -- The end of another import of the file may be ending this one.
     ORDER BY i.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_import_id IS NULL THEN
-        INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
+        INSERT INTO centile_store.imports (board_id, source) VALUES (v_owner, p_source) RETURNING id INTO v_import_id;
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;

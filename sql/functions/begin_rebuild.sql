@@ -13,6 +13,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RAISE EXCEPTION 'rankings of templates have no bucket rows to rebuild' USING ERRCODE = 'CB409';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
                   WHERE r.period_id = p_period_id AND r.players_of = r.board_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
                     AND centile_store.is_locked(1128615510, r.id)) THEN

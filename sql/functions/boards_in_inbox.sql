@@ -24,10 +24,10 @@ BEGIN
     v_oldest := ARRAY(SELECT i.board_id FROM centile_store.inbox i WHERE i.number >= from_number ORDER BY i.number LIMIT p_limit);
     -- An empty inbox needs no lock of the boards.
     IF v_oldest <> '{}' THEN
-        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.boards b WHERE b.id = ANY (v_oldest) AND b.id <> ALL (p_busy);
+        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.board_names b WHERE b.id = ANY (v_oldest) AND b.id <> ALL (p_busy);
     END IF;
     IF boards IS NULL AND cardinality(v_oldest) = p_limit THEN
-        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.boards b
+        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.board_names b
         WHERE b.id <> ALL (p_busy) AND EXISTS (SELECT FROM centile_store.inbox i WHERE i.board_id = b.id AND i.number >= from_number);
     END IF;
 END

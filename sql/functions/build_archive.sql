@@ -17,6 +17,7 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        PERFORM centile_store.ensure_closed_month(v_period.ends_at);
         RETURN centile_store.close_boards(p_period_id) = 0;
     END IF;
     PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);

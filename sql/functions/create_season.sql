@@ -6,6 +6,7 @@ DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);
     v_period_id bigint;
 BEGIN
+    PERFORM centile_store.check_own_board(v_board);
     PERFORM centile_store.check_written(v_board);
     PERFORM centile_store.lock_structure(v_board.id, true);
     IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN

@@ -5,14 +5,14 @@ CREATE OR REPLACE FUNCTION centile.delete_board(p_slug text, p_actor text DEFAUL
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_slug);
+    v_board centile_store.boards := centile_store.board_named(p_slug, true);
     v_owner integer := centile_store.owner_of(v_board.id);
     v_other text;
 BEGIN
     PERFORM centile_store.lock_names();
     PERFORM centile_store.lock_buckets(v_owner);
     PERFORM centile_store.lock_structure(v_owner, true);
-    v_board := centile_store.board_named(p_slug);
+    v_board := centile_store.board_named(p_slug, true);
     -- As centile_store.set_sources.
     PERFORM pg_advisory_xact_lock(1128615508, -3);
     v_other := (SELECT min(b.slug) FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.board_id WHERE s.source_board_id = v_board.id);
@@ -20,7 +20,7 @@ BEGIN
         RAISE EXCEPTION 'board % is a source of board %', p_slug, v_other USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Remove it from the sources first.';
     ELSIF EXISTS (SELECT FROM centile_store.imports i WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
         RAISE EXCEPTION 'an import into board % is open', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Let it end, or run centile import --abandon.';
-    ELSIF EXISTS (SELECT FROM centile_store.template_boards t WHERE t.template_id = v_board.id) THEN
+    ELSIF (SELECT t.boards FROM centile_store.templates t WHERE t.board_id = v_board.id FOR UPDATE) > 0 THEN
         RAISE EXCEPTION 'template % has boards', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Delete them first.';
     END IF;
     INSERT INTO centile_store.deletions (board_id, owner_id) VALUES (v_board.id, v_owner);

@@ -2,7 +2,6 @@
 -- for the disk itself.
 CREATE OR REPLACE FUNCTION centile_store.ensure_board(p_slug text) RETURNS integer
 LANGUAGE plpgsql VOLATILE
-SET synchronous_commit = off
 AS $$
 DECLARE
     v_template centile_store.templates;

@@ -1,4 +1,5 @@
--- Before a period of a template is opened, so that closing it creates no table.
+-- Attaches the tables, so that readers continue: see centile.ensure_ledger_months, which creates the next
+-- months. An import may open older ones.
 CREATE OR REPLACE FUNCTION centile_store.ensure_closed_month(p_ends_at timestamptz) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -10,7 +11,11 @@ DECLARE
 BEGIN
     FOREACH v_table IN ARRAY '{closed_boards,closed_results}'::text[] LOOP
         CONTINUE WHEN to_regclass(format('centile_store.%I', v_table || '_' || v_suffix)) IS NOT NULL;
-        EXECUTE format('CREATE TABLE centile_store.%I PARTITION OF centile_store.%I FOR VALUES FROM (%s) TO (%s)', v_table || '_' || v_suffix, v_table,
+        PERFORM pg_advisory_xact_lock(1128615508, 0);
+        CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_class c
+                              WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relname = v_table || '_' || v_suffix);
+        EXECUTE format('CREATE TABLE centile_store.%I (LIKE centile_store.%I INCLUDING ALL)', v_table || '_' || v_suffix, v_table);
+        EXECUTE format('ALTER TABLE centile_store.%I ATTACH PARTITION centile_store.%I FOR VALUES FROM (%s) TO (%s)', v_table, v_table || '_' || v_suffix,
             centile_store.first_closed_id(p_ends_at), centile_store.first_closed_id(date_trunc('month', p_ends_at) + interval '1 month'));
     END LOOP;
 END

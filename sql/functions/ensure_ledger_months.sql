@@ -14,6 +14,7 @@ DECLARE
     v_made  integer := 0;
 BEGIN
     FOR v_month IN SELECT generate_series(date_trunc('month', p_from), p_until, interval '1 month') LOOP
+        PERFORM centile_store.ensure_closed_month(v_month) WHERE EXISTS (SELECT FROM centile_store.templates);
         v_table := 'score_transactions_' || to_char(v_month, 'YYYY_MM');
         CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
         PERFORM pg_advisory_xact_lock(1128615508, 0);

@@ -21,11 +21,11 @@ BEGIN
     RETURN QUERY
     SELECT e.n, t.metadata
     FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores, p_segments) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, segment, n)
-    CROSS JOIN LATERAL (SELECT b.mode FROM centile_store.boards b WHERE b.id = e.board_id LIMIT 1) b
+    CROSS JOIN LATERAL (SELECT b.id, b.mode FROM centile_store.boards b WHERE b.id = centile_store.owner_of(e.board_id) LIMIT 1) b
     CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = e.external_id AND u.erased_at IS NULL LIMIT 1) u
     LEFT JOIN LATERAL (
         SELECT c.batches FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
-        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c ON true
+        WHERE p.board_id = b.id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c ON true
     CROSS JOIN LATERAL (
         SELECT t.metadata FROM centile_store.score_transactions t
         WHERE t.board_id = e.board_id AND t.user_id = u.id AND t.occurred_at = e.at AND t.kind = 'score'
@@ -47,13 +47,13 @@ BEGIN
     RETURN QUERY
     SELECT e.n, t.metadata
     FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores, p_segments, p_tiebreaks) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, segment, tiebreak, n)
-    CROSS JOIN LATERAL (SELECT b.mode FROM centile_store.boards b WHERE b.id = e.board_id LIMIT 1) b
+    CROSS JOIN LATERAL (SELECT b.id, b.mode FROM centile_store.boards b WHERE b.id = centile_store.owner_of(e.board_id) LIMIT 1) b
     CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = e.external_id AND u.erased_at IS NULL LIMIT 1) u
     CROSS JOIN LATERAL (
         -- The live ranking of a period that is being closed has later events.
         SELECT p.starts_at, p.ends_at, CASE p.state WHEN 'closed' THEN c.batches END AS batches
         FROM centile_store.periods p LEFT JOIN centile_store.cut_offs c ON c.period_id = p.id
-        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c
+        WHERE p.board_id = b.id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c
     CROSS JOIN LATERAL (
         SELECT t.metadata FROM centile_store.score_transactions t
         WHERE t.board_id = e.board_id AND t.user_id = u.id AND t.occurred_at >= c.starts_at AND t.occurred_at < c.ends_at AND t.kind = 'score'

@@ -44,7 +44,8 @@ BEGIN
     ELSIF v_period.archive_players IS NULL THEN
         RAISE EXCEPTION 'the archive has not been built and compared' USING ERRCODE = 'CB409';
     END IF;
-    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
+    UPDATE centile_store.rankings g SET released_at = clock_timestamp()
+    WHERE g.id = v_period.ranking_id OR (g.period_id = p_period_id AND g.players_of <> g.board_id AND g.has_bucket_rows);
     UPDATE centile_store.periods
     SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, tiers = v_tiers, closed_at = clock_timestamp()
     WHERE id = p_period_id;
@@ -62,7 +63,7 @@ BEGIN
                         v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
-    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '';
+    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT b.is_template;
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END

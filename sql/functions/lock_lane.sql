@@ -7,6 +7,10 @@ DECLARE
     v_owner integer := centile_store.owner_of(p_board.id);
 BEGIN
     PERFORM centile_store.lock_structure(v_owner, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
+    -- The board may have been deleted meanwhile, and another have its name.
+    IF (centile_store.board_named(p_board.slug, true)).id <> p_board.id THEN
+        RAISE EXCEPTION 'board % was deleted', p_board.slug USING ERRCODE = 'CB404', DETAIL = 'board';
+    END IF;
     -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b

@@ -21,7 +21,6 @@ BEGIN
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind
     LOOP
-        PERFORM centile_store.ensure_closed_month(v_period.ends_at) WHERE v_board.is_template AND isfinite(v_period.ends_at);
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;

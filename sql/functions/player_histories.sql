@@ -44,7 +44,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT array_agg((CASE v_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0))::text ORDER BY r.place) AS won,
                array_agg(CASE WHEN v_board.mode <> 'sum' AND p.user_id IS NOT NULL THEN
-                   centile_store.gain_base(v_board, p.user_id, r.starts_at, a.reset_at, a.voided,
+                   centile_store.gain_base(v_board, p.board_id, p.user_id, r.starts_at, a.reset_at, a.voided,
                        greatest(p.best_key::numeric - r.gain_max, centile_store.key_min() + 1)::bigint) END ORDER BY r.place) AS bases
         FROM unnest(p_period_ids, v_starts, p_limits) WITH ORDINALITY AS r (period_id, starts_at, gain_max, place)
         LEFT JOIN LATERAL (

@@ -4,8 +4,8 @@ LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at,
-           centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = s.archived_period_id),
-                                    (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board)), o.score_order, p.score, p.rank, o.players), p.tiebreak
+           centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = centile_store.closed_period(s.archived_period_id)),
+                                    (centile_store.board_named(p_board)).tiers), o.score_order, p.score, p.rank, o.players), p.tiebreak
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o

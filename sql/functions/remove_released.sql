@@ -18,9 +18,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- A period of a template: its boards' rankings come before its own.
+    -- A closed period of a template: its boards' rankings without bucket rows come before its own.
     DELETE FROM centile_store.rankings g
-    WHERE g.id = ANY (ARRAY(SELECT x.id FROM centile_store.rankings r JOIN centile_store.rankings x ON x.period_id = r.period_id AND x.players_of <> x.board_id
+    WHERE g.id = ANY (ARRAY(SELECT x.id FROM centile_store.rankings r JOIN centile_store.periods p ON p.id = r.period_id AND p.ranking_id IS NULL
+                            JOIN centile_store.rankings x ON x.period_id = r.period_id AND x.players_of <> x.board_id AND NOT x.has_bucket_rows
                             WHERE r.id = v_ranking_id AND r.players_of = r.board_id LIMIT p_limit));
     GET DIAGNOSTICS v_removed = ROW_COUNT;
     -- Continues in the bucket table where the last call ended. Reads all hundred, because a rebuild may

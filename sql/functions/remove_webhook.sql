@@ -2,7 +2,7 @@ CREATE OR REPLACE FUNCTION centile.remove_webhook(p_board text, p_actor text DEF
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_board centile_store.boards := centile_store.board_named(p_board, true);
     v_url   text;
 BEGIN
     DELETE FROM centile_store.webhooks WHERE board_id = v_board.id RETURNING url INTO v_url;

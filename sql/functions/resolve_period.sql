@@ -1,10 +1,11 @@
 -- By the database's clock: 'week', 'week:previous', 'week:-4', 'week:2024-01-15', 'season:spring',
 -- 'rolling:7d'. 'week@country:DE' means a segment of the week. No row if the period cannot exist;
 -- no period_id if it has no scores. The selector means this period from valid_from to valid_until,
--- so that the service may cache it. archive_revision is NULL unless the period is closed and its
+-- so that the service may cache it. p_owner_id: the template of the board, or the board, if the caller
+-- knows it. archive_revision is NULL unless the period is closed and its
 -- archive kept; a segment without scores has that of its whole period. In a closed period, period_id is
 -- that of the board's results (closed_boards) on a board of a template.
-CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
+CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer DEFAULT NULL)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER
@@ -21,7 +22,7 @@ DECLARE
     v_bounds record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
-    v_owner integer := centile_store.owner_of(p_board_id); v_is_template boolean;
+    v_owner integer := coalesce(p_owner_id, centile_store.owner_of(p_board_id)); v_is_template boolean;
 BEGIN
     SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
@@ -67,7 +68,7 @@ BEGIN
                 -- No player belongs to this segment of a closed period.
                 WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
-           CASE WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
+           CASE WHEN p.archive_dropped_at IS NOT NULL THEN NULL WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = v_owner AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
     LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment
@@ -75,6 +76,6 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.resolve_period(integer, text) IS
+COMMENT ON FUNCTION centile.resolve_period(integer, text, integer) IS
 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
-GRANT EXECUTE ON FUNCTION centile.resolve_period(integer, text) TO centile_reader;
+GRANT EXECUTE ON FUNCTION centile.resolve_period(integer, text, integer) TO centile_reader;

@@ -11,6 +11,9 @@ BEGIN
     IF p_name IS NULL OR p_pattern IS NULL THEN
         RAISE EXCEPTION 'is missing' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_name IS NULL THEN 'name' ELSE 'pattern' END;
     END IF;
+    IF to_regclass('centile_lanes.groups') IS NOT NULL THEN
+        RAISE EXCEPTION 'a cluster has no templates' USING ERRCODE = 'CB409';
+    END IF;
     PERFORM centile_store.lock_names();
     SELECT * INTO v_template FROM centile_store.templates t WHERE t.name = p_name;
     IF FOUND THEN
@@ -30,6 +33,7 @@ BEGIN
         INSERT INTO centile_store.templates (board_id, name)
         VALUES (centile_store.add_board(p_pattern, p_rules, true, p_actor), p_name)
         RETURNING * INTO v_template;
+        PERFORM centile.ensure_ledger_months();
     END IF;
     UPDATE centile_store.templates t SET max_boards = p_max_boards WHERE t.board_id = v_template.board_id AND t.max_boards <> p_max_boards;
     RETURN v_template.board_id;

@@ -6,7 +6,7 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_board  centile_store.boards := centile_store.board_named(p_board, true);
     v_was    centile_store.webhooks;
 BEGIN
     -- Before the table's checks, whose errors would show the secret to the caller and the server's
@@ -19,6 +19,7 @@ BEGIN
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret must have 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
+    PERFORM centile_store.check_own_board(v_board);
     -- One call at a time: each records the previous state. A lock on the board's row would stop a
     -- change of the layout, which writers wait for.
     PERFORM pg_advisory_xact_lock(hashtextextended('webhook ' || v_board.slug, 0));

@@ -16,10 +16,12 @@ DECLARE
     v_own      xid8;
     v_number   bigint;
 BEGIN
-    SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.slug = board;
+    -- Most boards are found without a call of plpgsql.
+    SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.slug = board AND NOT b.is_template AND b.deleted_at IS NULL;
     IF NOT FOUND THEN
-        PERFORM centile_store.board_named(board);
-    ELSIF v_mode = 'combined' THEN
+        SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.board_named(board) b;
+    END IF;
+    IF v_mode = 'combined' THEN
         RAISE EXCEPTION 'board % is computed from other boards: write to those', board USING ERRCODE = 'CB409', DETAIL = 'board_combined';
     ELSIF user_id IS NULL OR octet_length(user_id) > 128 OR user_id !~ c_text OR user_id IN ('.', '..') THEN
         RAISE EXCEPTION 'user_id must have 1 to 128 bytes and no control characters, and not be . or ..' USING ERRCODE = 'CB422', DETAIL = 'user_id';

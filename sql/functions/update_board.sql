@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_ac
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_slug);
+    v_board centile_store.boards := centile_store.board_named(p_slug, true);
     v_new   centile_store.boards;
     v_was   jsonb;
     v_name  text := (SELECT min(n) FROM unnest('{periods,first_layout}'::text[]) AS n WHERE p_rules ->> n IS NOT NULL);
@@ -12,9 +12,10 @@ BEGIN
     IF v_name IS NOT NULL THEN
         RAISE EXCEPTION 'cannot change' USING ERRCODE = 'CB422', DETAIL = v_name, HINT = 'Create another board.';
     END IF;
+    PERFORM centile_store.check_own_board(v_board);
     PERFORM centile_store.lock_buckets(v_board.id);
     PERFORM centile_store.lock_structure(v_board.id, true);
-    v_board := centile_store.board_named(p_slug);
+    v_board := centile_store.board_named(p_slug, true);
     v_was := centile_store.board_rules(v_board.id);
     v_new := centile_store.set_rules(v_board, p_rules);
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.tiebreak_order, v_new.tiebreak_sum, v_new.lanes, v_new.time_zone, v_new.segments)

@@ -9,9 +9,9 @@ SELECT w.place AS "place!", r.kind AS "kind!", r.label AS "label!",
        (SELECT v.revision FROM centile_store.profile_revision v) AS "revision!",
        (SELECT jsonb_build_object('as_of', c.as_of, 'sources', centile_store.shown_sources(c.sources))
         FROM centile_store.combinations c WHERE c.board_id = b.id AND c.as_of IS NOT NULL) AS "combined: Json<CombinedFrom>",
-       (SELECT p.tiers FROM centile_store.periods p WHERE p.id = coalesce((SELECT c.period_id FROM centile_store.closed_boards c WHERE c.id = r.period_id), r.period_id)) AS tiers,
+       (SELECT p.tiers FROM centile_store.periods p WHERE p.id = centile_store.closed_period(r.period_id)) AS tiers,
        (SELECT g.has_bucket_rows FROM centile_store.rankings g WHERE g.id = r.ranking_id) AS has_bucket_rows
 FROM unnest($1::integer[], $2::integer[], $3::text[]) WITH ORDINALITY AS w (board, owner, selector, place)
 JOIN centile_store.boards b ON b.id = w.owner
-CROSS JOIN LATERAL centile.resolve_period(w.board, w.selector) r
+CROSS JOIN LATERAL centile.resolve_period(w.board, w.selector, w.owner) r
 ORDER BY w.place

@@ -79,7 +79,10 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
     let file = import.file.as_deref().unwrap_or(Path::new("-"));
     let settings = Settings { write_connections: import::WRITE_CONNECTIONS, ..config.for_command()? };
     with_settings(&settings, async |instance| {
-        let board = boards::find(&instance.boards, &import.board).await?;
+        let mut board = boards::find(&instance.boards, &import.board).await?;
+        if board.is_future() {
+            board = Arc::new(instance.writers.create_board(&board).await?);
+        }
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
         let name = source_name(file);
         let run = async |source, rejects, progress: &Arc<ImportProgress>| {

@@ -341,10 +341,10 @@ impl Board {
         [Some(self.order.name()), Some(self.ties.name()), tiebreaks].into_iter().flatten().collect::<Vec<_>>().join(".")
     }
 
-    /// Returns whether the board's first score will create it. Its id is that of its template, whose
-    /// rankings have no players.
+    /// Returns whether the board's first score will create it. Its id is the negative one of its template,
+    /// which no row has.
     pub(crate) fn is_future(&self) -> bool {
-        self.template.is_some() && self.id == self.owner
+        self.id < 0
     }
 
     /// Returns the period of a request that names none.

@@ -72,7 +72,7 @@ impl Reader {
     /// Returns a board or template that requires a key and is none of these.
     pub(crate) async fn private_board(&self, but: &[BoardPattern]) -> Result<Option<BoardPattern>> {
         let query = sqlx::query_scalar!(
-            "SELECT slug FROM centile_store.boards WHERE reading = 'key' AND slug <> ALL ($1) LIMIT 1",
+            "SELECT slug FROM centile_store.boards WHERE reading = 'key' AND deleted_at IS NULL AND slug <> ALL ($1) LIMIT 1",
             &texts(but)
         );
         self.servers.read_coordinator(query.fetch_optional(&self.readers)).await?.map(|slug| slug.parse()).transpose()
@@ -94,7 +94,7 @@ impl Administrator {
     /// Returns id and slug of the boards and templates that have events. Reads from the primary, which
     /// knows all of them.
     pub(crate) async fn boards_with_events(&self) -> Result<Vec<(i32, String)>> {
-        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' ORDER BY slug")
+        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' AND deleted_at IS NULL ORDER BY slug")
             .fetch_all(&self.writers)
             .await?;
         Ok(boards.into_iter().map(|board| (board.id, board.slug)).collect())

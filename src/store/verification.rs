@@ -71,7 +71,7 @@ impl Administrator {
             r#"SELECT p.id AS period_id, p.board_id, b.slug AS board, p.ranking_id,
                       centile_store.period_name(p.kind, p.label, p.segment) AS "period!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-               WHERE (p.ranking_id IS NOT NULL OR p.frozen_top IS NOT NULL)
+               WHERE b.deleted_at IS NULL AND (p.ranking_id IS NOT NULL OR p.frozen_top IS NOT NULL)
                  AND ($1::integer IS NULL OR p.board_id = $1) AND ($2::bigint IS NULL OR p.id = $2)
                ORDER BY b.slug, p.starts_at, p.kind, p.segment"#,
             board_id,

@@ -6,7 +6,7 @@ use sqlx::query_scalar;
 
 use crate::{
     http::api::site::Site,
-    support::{TestDb, make_key, run},
+    support::{TestDb, make_key, run, wait::until},
 };
 
 /// Ranks by user id, as the answer to a page of a board shows them.
@@ -216,7 +216,7 @@ async fn a_deleted_board_leaves_nothing() {
         let tables = "SELECT jsonb_object_agg(x.name, x.rows) FROM (
             SELECT c.relname AS name, (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) AS c FROM centile_store.%I', c.relname), false, true, '')))[1]::text::bigint AS rows
             FROM pg_class c WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-              AND c.relname NOT IN ('audit_log', 'api_keys', 'applied_sql', 'schema_history', 'profile_revision', 'users')) x";
+              AND c.relname NOT IN ('audit_log', 'api_keys', 'applied_objects', 'schema_history', 'profile_revision', 'users')) x";
         query_scalar(tables).fetch_one(&pool).await.unwrap()
     };
 
@@ -261,21 +261,18 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
         let body = json!({"user_id": format!("p{}", n * 7 % 11), "points": n * 13 % 17});
         site.admin(Method::POST, &format!("/v1/boards/level-{}/scores", n % 5), body).await.is(200);
     }
-    // The week ends now, and perhaps in another month than before.
-    db.execute(
-        "UPDATE centile_store.periods SET ends_at = now() WHERE kind = 'week'; SELECT centile_store.ensure_closed_month(now())",
-    )
-    .await;
+    // The week ends now, perhaps in another month than before.
+    db.execute("UPDATE centile_store.periods SET ends_at = now() WHERE kind = 'week'").await;
     let week: String = query_scalar("SELECT 'week:' || label FROM centile_store.periods WHERE kind = 'week'").fetch_one(&pool).await.unwrap();
     let relations = "SELECT count(*) FROM pg_class";
     let before: i64 = query_scalar(relations).fetch_one(&pool).await.unwrap();
-    let page = async |n: i32| ranks(&site, &format!("/v1/boards/level-{n}/scores?period={week}")).await;
+    let page = async |n: i32| ranks(&site, &format!("/v1/boards/level-{n}/scores?period={week}&limit=100")).await;
     let mut open = Vec::new();
     for n in 0..5 {
         open.push(page(n).await);
     }
     let closed = run(&db, &["close", "--due"]).well();
-    assert!(closed.contains("level-*") && closed.contains("0 differences"), "{closed}");
+    assert!(closed.contains("level-*") && closed.contains("55 players"), "{closed}");
     for n in 0..5 {
         assert_eq!(page(n).await, open[n as usize], "board {n}");
         let first = &open[n as usize][0].0;
@@ -298,4 +295,94 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
     .await
     .unwrap();
     assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn a_large_ranking_of_a_template_gets_bucket_rows() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let pool = db.pool().await;
+    let template = json!({"pattern": "level-*", "rules": {"periods": ["all_time", "week"], "lanes": 2}});
+    site.admin(Method::PUT, "/v1/templates/level", template).await.is(200);
+    let post = async |board: &str, from: i64, to: i64| {
+        let events: Vec<Value> = (from..to).map(|n| json!({"user_id": format!("p{n}"), "points": n * 7 % 1_009})).collect();
+        let body = json!({"events": events});
+        site.admin(Method::POST, &format!("/v1/boards/{board}/scores/batch"), body).await.is(200);
+    };
+    post("level-1", 0, 900).await;
+    post("level-2", 0, 20).await;
+    let with_rows = "SELECT count(*) FROM centile_store.rankings g JOIN centile.bucket_occupancy o ON o.ranking_id = g.id WHERE o.board = $1 AND o.players > 0";
+    let count = async |board: &str| query_scalar::<_, i64>(with_rows).bind(board).fetch_one(&pool).await.unwrap();
+    let page = async |board: &str| ranks(&site, &format!("/v1/boards/{board}/scores?limit=1000&period=week")).await;
+    page("level-1").await;
+    assert_eq!(count("level-1").await, 0, "900 players are read at once");
+    post("level-1", 900, 1_700).await;
+    // The read that finds many players starts it.
+    page("level-1").await;
+    until("two rankings have bucket rows", async || count("level-1").await == 2).await;
+    let checked = async || {
+        let by_sql: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT user_id, rank FROM centile.standings WHERE board = 'level-1' AND kind = 'week' ORDER BY position LIMIT 1000",
+        )
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+        assert_eq!(page("level-1").await, by_sql);
+        let agree: bool = query_scalar("SELECT bool_and(agree) FROM centile.ranking_counts").fetch_one(&pool).await.unwrap();
+        assert!(agree);
+    };
+    checked().await;
+    // Later scores reach bucket rows and index.
+    post("level-1", 1_690, 1_750).await;
+    site.admin(Method::POST, "/v1/boards/level-1/scores/p1740/reset", json!({})).await.is(204);
+    checked().await;
+    for user in ["p3", "p1749"] {
+        let shown = site.get(&format!("/v1/boards/level-1/scores/{user}")).await.is(200);
+        let rank: i64 = query_scalar("SELECT rank FROM centile.player_rank('level-1', $1, 'all_time')").bind(user).fetch_one(&pool).await.unwrap();
+        assert_eq!(shown["rank"], rank, "{user}");
+    }
+    assert_eq!((count("level-2").await, page("level-2").await.len()), (0, 20));
+    // It is removed with its board.
+    assert_eq!(site.admin(Method::DELETE, "/v1/boards/level-1", Value::Null).await.status, 204);
+    run(&db, &["maintain"]).well();
+    for table in ["leaderboard_bucket", "bucket_counts", "rankings"] {
+        let rows = format!("SELECT count(*) FROM centile_store.{table}");
+        let left: i64 = query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&pool).await.unwrap();
+        assert_eq!(left, if table == "rankings" { 4 } else { 0 }, "{table}");
+    }
+}
+
+#[tokio::test]
+async fn rules_and_names_of_a_template_s_boards() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let pool = db.pool().await;
+    let rules = json!({"mode": "best", "periods": ["all_time", "week"], "gain_max": {"week": 10}});
+    site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*", "rules": rules})).await.is(200);
+    let post = async |points: i64| {
+        let body = json!({"user_id": "ann", "points": points, "metadata": {"points": points}});
+        site.admin(Method::POST, "/v1/boards/level-1/scores", body).await.status
+    };
+    // A gain counts from the player's first score on this board.
+    assert_eq!([post(50).await, post(60).await, post(61).await], [200, 200, 422]);
+    let shown = site.get("/v1/boards/level-1/scores/ann?metadata=true").await.is(200);
+    assert_eq!((&shown["score"], &shown["metadata"]), (&json!(60), &json!({"points": 60})), "{shown}");
+
+    // Neither a pattern nor a board of a template is an ordinary board.
+    for (sql, code) in [
+        ("SELECT centile.correct_score('level-*', 'ann', 5, now(), 'r', 'dora')", "CB404"),
+        ("SELECT centile.submit('level-*', 'ann', 5)", "CB404"),
+        ("SELECT centile.submit('level-9', 'ann', 5)", "CB404"),
+        ("SELECT centile.submit('level-1', 'ann', NULL)", "CB422"),
+        ("SELECT centile.create_season('level-*', 's', now(), now() + interval '1 day')", "CB404"),
+        ("SELECT centile.create_season('level-1', 's', now(), now() + interval '1 day')", "CB409"),
+        ("SELECT centile.update_board('level-1', '{\"title\": \"x\"}')", "CB409"),
+        ("SELECT centile.set_webhook('level-1', 'https://example.com', decode(repeat('00', 16), 'hex'))", "CB409"),
+    ] {
+        let error = sqlx::query(sql).execute(&pool).await.expect_err(sql);
+        let found = error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned());
+        assert_eq!(found.as_deref(), Some(code), "{sql}: {error}");
+    }
+    run(&db, &["rebuild", "--board", "level-nobody", "--all"]);
+    assert_eq!(ranks(&site, "/v1/boards/level-1/scores").await, [("ann".to_owned(), 1)]);
 }
