@@ -106,6 +106,14 @@ COMMENT ON TABLE centile_store.closed_results IS
     'Results of closed periods of boards of templates, as of the cut-off: a row per player.';
 COMMENT ON COLUMN centile_store.closed_results.closed_id IS 'The id of the row of closed_boards.';
 
+CREATE TABLE centile_store.corrected_boards (
+    period_id bigint  NOT NULL,
+    board_id  integer NOT NULL,
+    CONSTRAINT corrected_boards_pkey PRIMARY KEY (period_id, board_id)
+);
+COMMENT ON TABLE centile_store.corrected_boards IS
+    'Boards of templates whose results in a closed period lack a correction.';
+
 ALTER TABLE centile_store.cut_offs ADD COLUMN last_board integer NOT NULL DEFAULT 0;
 COMMENT ON COLUMN centile_store.cut_offs.last_board IS
     'In a period of a template: the last board whose results are written.';

@@ -66,7 +66,7 @@ BEGIN
     RETURNING id INTO transaction_id;
     PERFORM centile_store.write_act(v_board.id, v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
-    PERFORM centile_store.mark_corrected(v_closed);
+    PERFORM centile_store.mark_corrected(v_closed, v_board.id);
     PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points, p_tiebreak);
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);

@@ -36,6 +36,13 @@ BEGIN
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
     ELSIF v_period.frozen_top IS NULL THEN
         RETURN;
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RETURN QUERY
+        SELECT 'archive players', 'results of the template''s boards', to_jsonb(v_period.archive_players), to_jsonb(x.players), 1::bigint
+        FROM (SELECT count(r.closed_id) AS players FROM centile_store.closed_boards c JOIN centile_store.closed_results r ON r.closed_id = c.id
+              WHERE c.period_id = p_period_id AND c.id >= centile_store.first_closed_id(v_period.ends_at)
+                AND c.id < centile_store.first_closed_id(v_period.ends_at + interval '1 month')) x
+        WHERE x.players <> v_period.archive_players;
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                       WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
         RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;

@@ -39,7 +39,7 @@ BEGIN
                OR p.segment IN (SELECT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = p_user_id)
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
-    PERFORM centile_store.mark_corrected(v_closed);
+    PERFORM centile_store.mark_corrected(v_closed, p_board.id);
     PERFORM centile_store.write_act(p_board.id, p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
     PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
         jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);

@@ -28,6 +28,14 @@ BEGIN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
+    IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_before.board_id) THEN
+        v_after := centile_store.refresh_boards(v_before);
+        PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
+            jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players),
+            jsonb_strip_nulls(jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'reason', p_reason)),
+            centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
+        RETURN v_after.archive_revision;
+    END IF;
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.
     UPDATE centile_store.cut_offs c

@@ -15,7 +15,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    FOREACH v_table IN ARRAY '{score_transactions,transaction_ids,quarantine,inbox,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
+    FOREACH v_table IN ARRAY '{corrected_boards,score_transactions,transaction_ids,quarantine,inbox,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
         -- The tables have no name in common for a row.
         EXECUTE format('DELETE FROM centile_store.%1$I t USING (SELECT x.tableoid, x.ctid FROM centile_store.%1$I x WHERE x.board_id = $1 LIMIT $2) o
                         WHERE t.tableoid = o.tableoid AND t.ctid = o.ctid', v_table) USING v_deletion.board_id, p_limit;

@@ -123,6 +123,10 @@ impl LedgerReader {
             let message = format!("board {} is computed from other boards: read their transactions", board.slug);
             return Err(Error::conflict(Code::BoardCombined, message));
         }
+        if let Some(template) = &board.template {
+            let message = format!("board {} shares the lanes of template {template}: boards of templates have no stream", board.slug);
+            return Err(Error::conflict(Code::BoardOfTemplate, message));
+        }
         let lanes = usize::try_from(board.limits.lanes).unwrap_or_default();
         let has_begun = matches!(start, LedgerStart::After(_));
         let (epoch, ids) = match start {

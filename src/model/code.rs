@@ -53,6 +53,8 @@ pub enum Code {
     BoardExists,
     /// The board has events, so this rule can no longer change.
     BoardHasEvents,
+    /// The board has the rules of a template: change the template.
+    BoardOfTemplate,
     /// The template has its maximum number of boards.
     TooManyBoards,
     /// The board is computed from other boards, so nothing can be written to it.

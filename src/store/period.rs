@@ -157,7 +157,7 @@ impl Reader {
 
     /// Returns the opened periods of a board, newest first, at most `limit` of each kind.
     pub(crate) async fn periods(&self, board: &Board, limit: u32) -> Result<Vec<Period>> {
-        let rows = sqlx::query_file!("sql/queries/periods.sql", board.slug.as_str(), i64::from(limit))
+        let rows = sqlx::query_file!("sql/queries/periods.sql", board.owner, i64::from(limit))
             .fetch_all(&self.readers)
             .await?;
         rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
@@ -181,7 +181,7 @@ impl Reader {
     ) -> Result<Vec<Period>> {
         let rows = sqlx::query_file!(
             "sql/queries/list_periods.sql",
-            board.slug.as_str(),
+            board.owner,
             only.map(PeriodKind::name),
             after.map(|(kind, _)| kind.name()),
             after.map(|(_, label)| label),

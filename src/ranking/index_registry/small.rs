@@ -36,6 +36,9 @@ pub(super) struct SmallRanking {
 /// Small rankings that one statement has read.
 pub(super) type SmallRankings = Arc<HashMap<RankingId, Arc<SmallRanking>>>;
 
+/// Small rankings of one statement.
+const READ_AT_ONCE: usize = 64;
+
 /// Reads small rankings.
 struct ReadSmall(IndexReader);
 
@@ -43,9 +46,13 @@ impl Work<RankingId, Result<SmallRankings>> for ReadSmall {
     async fn answer(&mut self, mut asked: Vec<RankingId>) -> Result<SmallRankings> {
         asked.sort_unstable();
         asked.dedup();
-        let snapshots = self.0.small_rankings(&asked).await?;
-        let read = snapshots.into_iter().map(|snapshot| Ok((snapshot.ranking_id, Arc::new(small_ranking(snapshot)?))));
-        read.collect::<Result<_>>().map(Arc::new)
+        let mut read = HashMap::with_capacity(asked.len());
+        for some in asked.chunks(READ_AT_ONCE) {
+            for snapshot in self.0.small_rankings(some).await? {
+                read.insert(snapshot.ranking_id, Arc::new(small_ranking(snapshot)?));
+            }
+        }
+        Ok(Arc::new(read))
     }
 }
 

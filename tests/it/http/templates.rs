@@ -283,6 +283,24 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
     assert_eq!(query_scalar::<_, i64>(relations).fetch_one(&pool).await.ok(), Some(before), "relations");
     let sql: Vec<String> = query_scalar("SELECT user_id FROM centile.page('level-3', $1, 1, 100)").bind(&week).fetch_all(&pool).await.unwrap();
     assert_eq!(sql, open[3].iter().map(|(user, _)| user.clone()).collect::<Vec<_>>());
+    // A correction reaches the results of its board, and of no other, with a refresh.
+    let at: String = query_scalar("SELECT to_char(starts_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') FROM centile.periods WHERE kind = 'week'")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    for (board, user) in [("level-3", "p1"), ("level-9", "new")] {
+        run(&db, &["correct", user, "1000", "--board", board, "--at", &at, "--reason", "r", "--by", "dora"]).well();
+    }
+    assert_eq!(page(3).await, open[3], "before the refresh");
+    run(&db, &["refresh", "--due"]).well();
+    assert_eq!(page(3).await[0].0, "p1");
+    assert_eq!(page(3).await.len(), open[3].len());
+    assert_eq!(page(9).await, [("new".to_owned(), 1)]);
+    assert_eq!(page(2).await, open[2]);
+    run(&db, &["verify"]).well();
+    let due: i64 = query_scalar("SELECT count(*) FROM centile.periods WHERE needs_refresh").fetch_one(&pool).await.unwrap();
+    assert_eq!(due, 0);
+
     // Scores go on in another week, and the rankings of the closed one are removed.
     let body = json!({"user_id": "late", "points": 1});
     site.admin(Method::POST, "/v1/boards/level-3/scores", body).await.is(200);
