@@ -161,6 +161,7 @@ impl Code {
             | Self::PeriodClosed
             | Self::BoardExists
             | Self::BoardHasEvents
+            | Self::BoardOfTemplate
             | Self::TooManyBoards
             | Self::BoardCombined
             | Self::SeasonExists
