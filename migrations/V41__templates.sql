@@ -65,7 +65,7 @@ ALTER TABLE centile_store.rankings ALTER COLUMN players_of SET NOT NULL;
 COMMENT ON COLUMN centile_store.rankings.players_of IS
     'The board whose players it ranks: board_id or, in a period of a template, one of its boards.';
 CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings (period_id, players_of)
-    WHERE players_of <> board_id;
+    WHERE players_of <> board_id AND released_at IS NULL;
 CREATE INDEX rankings_with_bucket_rows_idx ON centile_store.rankings (id) WHERE has_bucket_rows;
 
 -- A ban or an erasure finds the boards of templates on which a user has played.
@@ -118,6 +118,20 @@ ALTER TABLE centile_store.cut_offs ADD COLUMN last_board integer NOT NULL DEFAUL
 COMMENT ON COLUMN centile_store.cut_offs.last_board IS
     'In a period of a template: the last board whose results are written.';
 
+ALTER TABLE centile_store.inbox ADD COLUMN slug text COLLATE "C";
+COMMENT ON COLUMN centile_store.inbox.slug IS
+    'Name of a board of the template board_id that did not exist; NULL otherwise.';
+CREATE INDEX inbox_slug_idx ON centile_store.inbox (slug) WHERE slug IS NOT NULL;
+
+ALTER TABLE centile_store.outbox
+    DROP CONSTRAINT outbox_kind_known,
+    ADD CONSTRAINT outbox_kind_known CHECK (kind IN ('period_closed', 'periods_closed'));
+
 ALTER TYPE centile_store.player_state ADD ATTRIBUTE is_gone boolean;
 COMMENT ON TYPE centile_store.player_state IS
     'A player as begin_batch returns it. user_id is NULL for an unknown user; is_gone says that the player''s board was deleted.';
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    centile_store.templates, centile_store.template_boards, centile_store.deletions, centile_store.closed_boards, centile_store.closed_results,
+    centile_store.corrected_boards TO centile_service;
+GRANT USAGE ON SEQUENCE centile_store.boards_id_seq, centile_store.closed_boards_id_seq TO centile_service;

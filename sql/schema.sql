@@ -68,10 +68,11 @@ CREATE TYPE centile_store.player_state AS (
 	period_ids bigint[],
 	rank_keys bigint[],
 	tie_keys bigint[],
-	zero_periods bigint[]
+	zero_periods bigint[],
+	is_gone boolean
 );
 
-COMMENT ON TYPE centile_store.player_state IS 'A player as begin_batch returns it. user_id is NULL for an unknown user.';
+COMMENT ON TYPE centile_store.player_state IS 'A player as begin_batch returns it. user_id is NULL for an unknown user; is_gone says that the player''s board was deleted.';
 
 CREATE TYPE centile_store.rank_key AS (
 	rank_key bigint,
@@ -102,19 +103,20 @@ CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT SESSI
     AS $$
 DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);
+    v_owner     integer := centile_store.owner_of(v_board.id);
     v_running   text;
     v_abandoned text[];
 BEGIN
-    PERFORM centile_store.lock_structure(v_board.id, true);
+    PERFORM centile_store.lock_structure(v_owner, true);
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
-    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.is_locked(1128615509, i.id);
+    WHERE i.board_id = v_owner AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.is_locked(1128615509, i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
             USING ERRCODE = 'CB409', HINT = 'Stop the import first.';
     END IF;
     WITH abandoned AS (
         UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
-        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+        WHERE i.board_id = v_owner AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         RETURNING i.id, i.source)
     SELECT coalesce(array_agg(a.source ORDER BY a.id), '{}') INTO v_abandoned FROM abandoned a;
     IF v_abandoned <> '{}' THEN
@@ -442,7 +444,7 @@ BEGIN
     RETURNING id INTO transaction_id;
     PERFORM centile_store.write_act(v_board.id, v_lane, p_at, v_user_id, centile_store.entry_changes(v_rankings, ARRAY[v_user_id]));
 
-    PERFORM centile_store.mark_corrected(v_closed);
+    PERFORM centile_store.mark_corrected(v_closed, v_board.id);
     PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points, p_tiebreak);
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
@@ -516,6 +518,7 @@ DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);
     v_period_id bigint;
 BEGIN
+    PERFORM centile_store.check_own_board(v_board);
     PERFORM centile_store.check_written(v_board);
     PERFORM centile_store.lock_structure(v_board.id, true);
     IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
@@ -543,6 +546,52 @@ $$;
 
 COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.local_start(''2030-03-01'', ''UTC''), centile.local_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
 
+CREATE FUNCTION centile.delete_board(p_slug text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_slug, true);
+    v_owner integer := centile_store.owner_of(v_board.id);
+    v_other text;
+BEGIN
+    PERFORM centile_store.lock_names();
+    PERFORM centile_store.lock_buckets(v_owner);
+    PERFORM centile_store.lock_structure(v_owner, true);
+    v_board := centile_store.board_named(p_slug, true);
+    -- As centile_store.set_sources.
+    PERFORM pg_advisory_xact_lock(1128615508, -3);
+    v_other := (SELECT min(b.slug) FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.board_id WHERE s.source_board_id = v_board.id);
+    IF v_other IS NOT NULL THEN
+        RAISE EXCEPTION 'board % is a source of board %', p_slug, v_other USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Remove it from the sources first.';
+    ELSIF EXISTS (SELECT FROM centile_store.imports i WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
+        RAISE EXCEPTION 'an import into board % is open', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Let it end, or run centile import --abandon.';
+    ELSIF (SELECT t.boards FROM centile_store.templates t WHERE t.board_id = v_board.id FOR UPDATE) > 0 THEN
+        RAISE EXCEPTION 'template % has boards', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Delete them first.';
+    END IF;
+    INSERT INTO centile_store.deletions (board_id, owner_id) VALUES (v_board.id, v_owner);
+    IF v_owner = v_board.id THEN
+        DELETE FROM centile_store.templates t WHERE t.board_id = v_board.id;
+        DELETE FROM centile_store.webhooks w WHERE w.board_id = v_board.id;
+        DELETE FROM centile_store.combination_sources s WHERE s.board_id = v_board.id;
+        DELETE FROM centile_store.combinations c WHERE c.board_id = v_board.id;
+        UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL WHERE p.board_id = v_board.id AND p.ranking_id IS NOT NULL;
+        UPDATE centile_store.boards b SET slug = '-' || b.id, deleted_at = clock_timestamp(), rolling = '{}', snapshots = NULL WHERE b.id = v_board.id;
+    ELSE
+        DELETE FROM centile_store.template_boards t WHERE t.id = v_board.id;
+        UPDATE centile_store.rankings g SET released_at = clock_timestamp() WHERE g.board_id = v_owner AND g.players_of = v_board.id AND g.has_bucket_rows;
+        UPDATE centile_store.templates t SET boards = t.boards - 1 WHERE t.board_id = v_owner;
+    END IF;
+    UPDATE centile_store.api_keys k
+    SET revoked_at = CASE WHEN k.boards = ARRAY[p_slug] THEN coalesce(k.revoked_at, clock_timestamp()) ELSE k.revoked_at END,
+        boards = CASE WHEN k.boards = ARRAY[p_slug] THEN k.boards ELSE array_remove(k.boards, p_slug) END
+    WHERE k.boards @> ARRAY[p_slug];
+    PERFORM centile_store.note_act(p_actor, 'delete_board', NULL, '{"deleted": false}', '{"deleted": true}', p_slug);
+    RETURN v_board.id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.delete_board(p_slug text, p_actor text) IS 'Deletes a board, or a template without boards, with all scores, and returns its id. Example: SELECT centile.delete_board(''ladder'') > 0 AS is_deleted;';
+
 CREATE FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone DEFAULT now(), p_until timestamp with time zone DEFAULT (now() + '2 mons'::interval)) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -554,6 +603,7 @@ DECLARE
     v_made  integer := 0;
 BEGIN
     FOR v_month IN SELECT generate_series(date_trunc('month', p_from), p_until, interval '1 month') LOOP
+        PERFORM centile_store.ensure_closed_month(v_month) WHERE EXISTS (SELECT FROM centile_store.templates);
         v_table := 'score_transactions_' || to_char(v_month, 'YYYY_MM');
         CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
         PERFORM pg_advisory_xact_lock(1128615508, 0);
@@ -898,8 +948,8 @@ CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEF
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at,
-           centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = s.archived_period_id),
-                                    (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board)), o.score_order, p.score, p.rank, o.players), p.tiebreak
+           centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = centile_store.closed_period(s.archived_period_id)),
+                                    (centile_store.board_named(p_board)).tiers), o.score_order, p.score, p.rank, o.players), p.tiebreak
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o
@@ -1140,7 +1190,7 @@ CREATE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT SESSIO
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_board centile_store.boards := centile_store.board_named(p_board, true);
     v_url   text;
 BEGIN
     DELETE FROM centile_store.webhooks WHERE board_id = v_board.id RETURNING url INTO v_url;
@@ -1218,7 +1268,7 @@ $$;
 
 COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) IS 'Resets a player in the current periods of a board and returns the transaction''s id. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
 
-CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, valid_from timestamp with time zone, valid_until timestamp with time zone)
+CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer DEFAULT NULL::integer) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, valid_from timestamp with time zone, valid_until timestamp with time zone)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
@@ -1231,11 +1281,11 @@ DECLARE
     v_label text := nullif(substr(v_whole, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
-    v_from  timestamptz := '-infinity';
-    v_until timestamptz := 'infinity';
-    v_owner integer := centile_store.owner_of(p_board_id); v_is_template boolean;
+    v_from  timestamptz := '-infinity'; v_until timestamptz := 'infinity';
+    v_owner integer := coalesce(p_owner_id, centile_store.owner_of(p_board_id));
+    v_is_template boolean;
 BEGIN
-    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND b.deleted_at IS NULL AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
@@ -1275,11 +1325,10 @@ BEGIN
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
            CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
-                WHEN p.state = 'closed' THEN 'closed'
                 -- No player belongs to this segment of a closed period.
-                WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
+                WHEN p.state = 'closed' OR (p.id IS NULL AND w.state = 'closed') THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
-           CASE WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
+           CASE WHEN p.archive_dropped_at IS NOT NULL THEN NULL WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = v_owner AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
     LEFT JOIN centile_store.periods p ON p.board_id = v_owner AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment
@@ -1287,7 +1336,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) IS 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer) IS 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile.revoke_key(p_id text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
@@ -1342,6 +1391,12 @@ DECLARE
     v_board    centile_store.boards;
     v_other    text;
 BEGIN
+    IF p_name IS NULL OR p_pattern IS NULL THEN
+        RAISE EXCEPTION 'is missing' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_name IS NULL THEN 'name' ELSE 'pattern' END;
+    END IF;
+    IF to_regclass('centile_lanes.groups') IS NOT NULL THEN
+        RAISE EXCEPTION 'a cluster has no templates' USING ERRCODE = 'CB409';
+    END IF;
     PERFORM centile_store.lock_names();
     SELECT * INTO v_template FROM centile_store.templates t WHERE t.name = p_name;
     IF FOUND THEN
@@ -1361,6 +1416,7 @@ BEGIN
         INSERT INTO centile_store.templates (board_id, name)
         VALUES (centile_store.add_board(p_pattern, p_rules, true, p_actor), p_name)
         RETURNING * INTO v_template;
+        PERFORM centile.ensure_ledger_months();
     END IF;
     UPDATE centile_store.templates t SET max_boards = p_max_boards WHERE t.board_id = v_template.board_id AND t.max_boards <> p_max_boards;
     RETURN v_template.board_id;
@@ -1373,7 +1429,7 @@ CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_
     LANGUAGE plpgsql
     AS $_$
 DECLARE
-    v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_board  centile_store.boards := centile_store.board_named(p_board, true);
     v_was    centile_store.webhooks;
 BEGIN
     -- Before the table's checks, whose errors would show the secret to the caller and the server's
@@ -1386,6 +1442,7 @@ BEGIN
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret must have 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
+    PERFORM centile_store.check_own_board(v_board);
     -- One call at a time: each records the previous state. A lock on the board's row would stop a
     -- change of the layout, which writers wait for.
     PERFORM pg_advisory_xact_lock(hashtextextended('webhook ' || v_board.slug, 0));
@@ -1415,15 +1472,26 @@ DECLARE
     c_text     constant text := '^[^\u0001-\u001f\u007f-\u009f]+$';
     v_event_id text := coalesce(id, gen_random_uuid()::text);
     v_board_id integer;
+    v_slug     text;
     v_mode     text;
     v_ties     text;
     v_own      xid8;
     v_number   bigint;
 BEGIN
-    SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.slug = board;
+    -- Most boards are found without a call of plpgsql.
+    SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.slug = board AND NOT b.is_template AND b.deleted_at IS NULL;
+    IF NOT FOUND THEN
+        SELECT n.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.template_boards n JOIN centile_store.boards b ON b.id = n.template_id WHERE n.slug = board;
+    END IF;
+    IF NOT FOUND THEN
+        -- The service creates the board: that takes a lock.
+        v_slug := board;
+        SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.id = centile_store.template_of(board) AND board ~ '^[a-z][a-z0-9_-]{0,39}$';
+    END IF;
     IF NOT FOUND THEN
         PERFORM centile_store.board_named(board);
-    ELSIF v_mode = 'combined' THEN
+    END IF;
+    IF v_mode = 'combined' THEN
         RAISE EXCEPTION 'board % is computed from other boards: write to those', board USING ERRCODE = 'CB409', DETAIL = 'board_combined';
     ELSIF user_id IS NULL OR octet_length(user_id) > 128 OR user_id !~ c_text OR user_id IN ('.', '..') THEN
         RAISE EXCEPTION 'user_id must have 1 to 128 bytes and no control characters, and not be . or ..' USING ERRCODE = 'CB422', DETAIL = 'user_id';
@@ -1443,8 +1511,8 @@ BEGIN
         PERFORM centile_store.check_metadata(metadata);
     END IF;
     v_own := pg_current_xact_id();
-    INSERT INTO centile_store.inbox (board_id, user_id, points, event_id, tiebreak, reason, metadata)
-    VALUES (v_board_id, user_id, points, v_event_id, tiebreak, reason, metadata)
+    INSERT INTO centile_store.inbox (board_id, slug, user_id, points, event_id, tiebreak, reason, metadata)
+    VALUES (v_board_id, v_slug, user_id, points, v_event_id, tiebreak, reason, metadata)
     RETURNING inbox.number INTO v_number;
     RETURN json_build_array(v_number, board, user_id, v_event_id, v_own);
 END
@@ -1536,7 +1604,7 @@ CREATE FUNCTION centile.update_board(p_slug text, p_rules jsonb, p_actor text DE
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_slug);
+    v_board centile_store.boards := centile_store.board_named(p_slug, true);
     v_new   centile_store.boards;
     v_was   jsonb;
     v_name  text := (SELECT min(n) FROM unnest('{periods,first_layout}'::text[]) AS n WHERE p_rules ->> n IS NOT NULL);
@@ -1544,14 +1612,16 @@ BEGIN
     IF v_name IS NOT NULL THEN
         RAISE EXCEPTION 'cannot change' USING ERRCODE = 'CB422', DETAIL = v_name, HINT = 'Create another board.';
     END IF;
+    PERFORM centile_store.check_own_board(v_board);
     PERFORM centile_store.lock_buckets(v_board.id);
     PERFORM centile_store.lock_structure(v_board.id, true);
-    v_board := centile_store.board_named(p_slug);
+    v_board := centile_store.board_named(p_slug, true);
     v_was := centile_store.board_rules(v_board.id);
     v_new := centile_store.set_rules(v_board, p_rules);
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.tiebreak_order, v_new.tiebreak_sum, v_new.lanes, v_new.time_zone, v_new.segments)
            IS DISTINCT FROM (v_board.mode, v_board.score_order, v_board.ties, v_board.tiebreak_order, v_board.tiebreak_sum, v_board.lanes, v_board.time_zone, v_board.segments)
-       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
+       AND (EXISTS (SELECT FROM centile_store.template_boards t WHERE t.template_id = v_board.id)
+            OR EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             -- A lane may have batches without scores: see centile_store.move_player.
             OR EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
@@ -1907,7 +1977,7 @@ CREATE FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigi
     JOIN centile_store.boards b ON b.id = p_board_id
     CROSS JOIN (SELECT ARRAY[centile_store.key_min()] AS low) x
     ORDER BY r.period_id, r.players_of
-    ON CONFLICT (period_id, players_of) WHERE players_of <> board_id DO NOTHING
+    ON CONFLICT (period_id, players_of) WHERE players_of <> board_id AND released_at IS NULL DO NOTHING
     RETURNING id
 $$;
 
@@ -1937,6 +2007,79 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries) IS 'Raises the batch number of a locked lane, and logs the entries that the batch changed. Example: SELECT centile_store.advance_lane(l, now()) FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+
+CREATE TABLE centile_store.periods (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    kind text NOT NULL,
+    label text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ranking_id bigint,
+    shape bigint[],
+    cut_off_at timestamp with time zone,
+    closed_at timestamp with time zone,
+    corrected_at timestamp with time zone,
+    archive_name text COLLATE pg_catalog."C",
+    archive_revision integer DEFAULT 0 NOT NULL,
+    archive_players bigint,
+    archive_last_at timestamp with time zone,
+    archive_differences bigint,
+    archive_dropped_at timestamp with time zone,
+    frozen_top bytea,
+    tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    segment text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
+    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
+    CONSTRAINT periods_open_has_ranking CHECK (
+CASE kind
+    WHEN 'snapshot'::text THEN (ranking_id IS NULL)
+    ELSE ((state = 'open'::text) = (ranking_id IS NOT NULL))
+END),
+    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
+    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
+    CONSTRAINT periods_segment_form CHECK (((segment = ''::text) OR ((segment ~ '^[a-z0-9_]{1,32}:.'::text) AND (kind <> ALL (ARRAY['snapshot'::text, 'rolling'::text]))))),
+    CONSTRAINT periods_state_known CHECK (((state = ANY (ARRAY['open'::text, 'closed'::text])) OR ((state = 'preparing'::text) AND (kind = 'rolling'::text))))
+);
+
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board. The first score in a period creates it; seasons are created in advance. An open period points to its current ranking. The archive of a closed period holds the ledger up to the cut-off.';
+
+COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
+
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
+
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
+
+COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
+
+COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
+
+COMMENT ON COLUMN centile_store.periods.tiers IS 'Tiers of a closed period: those of the board at the closing.';
+
+COMMENT ON COLUMN centile_store.periods.segment IS 'Attribute and value of the players in this ranking, such as country:DE; empty for all players. The period of all players has the same kind, label and bounds.';
+
+CREATE FUNCTION centile_store.announce_boards(p_period centile_store.periods) RETURNS void
+    LANGUAGE sql
+    SET "TimeZone" TO 'UTC'
+    AS $$
+    INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
+    SELECT p_period.board_id, p_period.id, 'periods_closed', jsonb_build_object(
+        'type', 'periods_closed', 'template', t.name,
+        'period', jsonb_build_object(
+            'name', p_period.kind || ':' || p_period.label, 'kind', p_period.kind, 'label', p_period.label, 'state', 'closed',
+            'starts_at', p_period.starts_at, 'ends_at', p_period.ends_at),
+        'first_id', min(c.id), 'last_id', max(c.id))
+    FROM centile_store.templates t
+    CROSS JOIN (SELECT c.id, (row_number() OVER (ORDER BY c.id) - 1) / 100 AS n FROM centile_store.closed_boards c
+                WHERE c.period_id = p_period.id AND c.players > 0
+                  AND c.id >= centile_store.first_closed_id(p_period.ends_at) AND c.id < centile_store.first_closed_id(p_period.ends_at) + (1::bigint << 40)) c
+    WHERE t.board_id = p_period.board_id
+    GROUP BY t.name, c.n ORDER BY c.n
+$$;
+
+COMMENT ON FUNCTION centile_store.announce_boards(p_period centile_store.periods) IS 'Writes the messages about a closed period of a template. Example: SELECT centile_store.announce_boards(p) FROM centile_store.periods p WHERE p.id = 0;';
 
 CREATE FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -2022,7 +2165,7 @@ BEGIN
     WITH layout AS MATERIALIZED (
         SELECT g.id, g.buckets, g.low_rank_keys FROM centile_store.rankings g
         WHERE g.id = ANY (p_rankings) AND g.has_bucket_rows AND g.released_at IS NULL AND g.damaged_at IS NULL
-          AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.periods p WHERE p.id = g.period_id AND p.ranking_id = g.id))
+          AND (p_batch IS NULL OR EXISTS (SELECT FROM centile_store.current_rankings c WHERE c.id = g.id))
     ), change AS (
         SELECT c.*, l.buckets, l.low_rank_keys, width_bucket(c.was_rank_key, l.low_rank_keys) AS was_place, width_bucket(c.rank_key, l.low_rank_keys) AS place
         FROM unnest(p_rankings, p_users, p_was_keys, p_was_ties, p_keys, p_ties) WITH ORDINALITY
@@ -2106,7 +2249,7 @@ BEGIN
     IF v_batches <> apply_lane.batch - p_applied THEN
         RAISE WARNING 'the log of batches lacks batches of lane % of board % after batch %', p_lane, p_board_id, p_applied;
         UPDATE centile_store.rankings g SET damaged_at = clock_timestamp()
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND g.id = p.ranking_id AND g.has_bucket_rows AND g.damaged_at IS NULL;
+        FROM centile_store.current_rankings c WHERE c.board_id = p_board_id AND g.id = c.id AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
     -- Folds the changes of each entry: the key before the first one, and the key after the last one.
     SELECT array_agg(x.ranking_id) AS rankings, array_agg(x.user_id) AS users, array_agg(x.first_rank_key) AS was_keys,
@@ -2164,6 +2307,7 @@ CREATE FUNCTION centile_store.apply_step(p_board text, p_until bigint[], OUT unt
     AS $$
 DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_owner  integer := centile_store.owner_of(v_board.id);
     v_before bigint[];
 BEGIN
     -- A caller in a transaction block must not hold locks while it is idle.
@@ -2171,13 +2315,13 @@ BEGIN
     IF cardinality(p_until) <> v_board.lanes THEN
         RAISE EXCEPTION 'until must have a batch for each of the % lanes', v_board.lanes USING ERRCODE = 'CB422', DETAIL = 'until';
     END IF;
-    until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_board.id)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
+    until := ARRAY(SELECT least(u.batch, u.logged) FROM unnest(p_until, centile_store.logged_batches(v_owner)) WITH ORDINALITY AS u (batch, logged, place) ORDER BY u.place);
     -- Batches that another session applies meanwhile are not this call's work.
-    PERFORM centile_store.lock_buckets(v_board.id);
-    v_before := centile_store.applied_batches(v_board.id, v_board.lanes);
-    is_done := (SELECT a.is_done FROM centile_store.apply_board(v_board.id, p_until => until) a);
+    PERFORM centile_store.lock_buckets(v_owner);
+    v_before := centile_store.applied_batches(v_owner, v_board.lanes);
+    is_done := (SELECT a.is_done FROM centile_store.apply_board(v_owner, p_until => until) a);
     PERFORM centile_store.note_act(session_user, 'apply', v_board.id, jsonb_build_object('batches', v_before), jsonb_build_object('until', until), 'bucket rows')
-    WHERE p_until IS NULL AND centile_store.applied_batches(v_board.id, v_board.lanes) <> v_before;
+    WHERE p_until IS NULL AND centile_store.applied_batches(v_owner, v_board.lanes) <> v_before;
 END
 $$;
 
@@ -2322,16 +2466,14 @@ COMMENT ON FUNCTION centile_store.archive_name(p_period_id bigint) IS 'The name 
 CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archive_name text, source text, players bigint, board_id integer, score_order text, ties text, mode text, tiebreak text, tie_key text)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.archive_name, CASE WHEN b.is_template THEN format('(SELECT * FROM centile_store.closed_results r WHERE r.closed_id = %s)', p.closed_id) ELSE format('centile_archive.%I', p.archive_name) END,
-           p.players, p.board_id, b.score_order, b.ties, b.mode,
+    SELECT p.archive_name, CASE WHEN b.is_template THEN format('(SELECT * FROM centile_store.closed_results r WHERE r.closed_id = %s)', coalesce(c.id, 0)) ELSE format('centile_archive.%I', p.archive_name) END,
+           coalesce(c.players, p.archive_players), coalesce(c.board_id, p.board_id), b.score_order, b.ties, b.mode,
            CASE b.ties WHEN 'second' THEN 'a.tiebreak' ELSE 'NULL::bigint' END,
            CASE WHEN b.ties <> 'second' THEN 'centile.tie_key(a.reached_at)' ELSE format('centile.rank_key(a.tiebreak, %L)', b.tiebreak_order) END
-    FROM (SELECT p.archive_name, 0 AS closed_id, p.archive_players AS players, p.board_id, p.board_id AS owner_id FROM centile_store.periods p
-          WHERE p.id = p_period_id AND p.archive_name IS NOT NULL AND p.archive_dropped_at IS NULL
-          UNION ALL
-          SELECT p.archive_name, c.id, c.players, c.board_id, p.board_id FROM centile_store.closed_boards c JOIN centile_store.periods p ON p.id = c.period_id
-          WHERE c.id = p_period_id AND p.archive_dropped_at IS NULL) p
-    JOIN centile_store.boards b ON b.id = p.owner_id
+    FROM (SELECT) one
+    LEFT JOIN LATERAL centile_store.closed_row(p_period_id) c ON true
+    JOIN centile_store.periods p ON p.id = coalesce(c.period_id, p_period_id) AND p.archive_dropped_at IS NULL AND (c.id IS NOT NULL OR p.archive_name IS NOT NULL)
+    JOIN centile_store.boards b ON b.id = p.board_id
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_of(p_period_id bigint) IS 'The archive of a period and the rules of its board. Example: SELECT * FROM centile_store.archive_of(2);';
@@ -2438,14 +2580,13 @@ COMMENT ON FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint
 CREATE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, players bigint, revision bigint, frozen_size integer)
     LANGUAGE sql STABLE
     AS $$
-    SELECT centile.epoch(), p.archive_players, (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
-    FROM (SELECT p.board_id, p.state, p.archive_revision, p.archive_players, p.archive_dropped_at FROM centile_store.periods p WHERE p.id = p_period_id
-          UNION ALL
-          SELECT p.board_id, p.state, c.archive_revision, c.players, p.archive_dropped_at
-          FROM centile_store.closed_boards c JOIN centile_store.periods p ON p.id = c.period_id WHERE c.id = p_period_id) p
+    SELECT centile.epoch(), coalesce(c.players, p.archive_players), (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
+    FROM (SELECT) one
+    LEFT JOIN LATERAL centile_store.closed_row(p_period_id) c ON true
+    JOIN centile_store.periods p ON p.id = coalesce(c.period_id, p_period_id)
     JOIN centile_store.boards b ON b.id = p.board_id
     WHERE p.board_id = p_board_id
-      AND p.state = 'closed' AND p.archive_revision = p_revision AND p.archive_dropped_at IS NULL
+      AND p.state = 'closed' AND coalesce(c.archive_revision, p.archive_revision) = p_revision AND p.archive_dropped_at IS NULL
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 
@@ -2469,7 +2610,7 @@ CREATE FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banne
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_board centile_store.boards := centile_store.board_named(p_board, true);
     v_lane  centile_store.board_lanes;
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
@@ -2499,7 +2640,8 @@ CREATE FUNCTION centile_store.batch_players(p_board_id integer, p_lane smallint,
     LANGUAGE sql STABLE
     AS $$
     SELECT p.place, (u.id, u.banned_at IS NOT NULL OR coalesce(b.banned, false), u.lane_hash % (SELECT x.lanes FROM centile_store.boards x WHERE x.id = p_board_id) = p_lane,
-                     b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods)::centile_store.player_state
+                     b.period_ids, b.rank_keys, b.tie_keys, b.zero_periods,
+                     p.board_id <> p_board_id AND NOT EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = p.board_id))::centile_store.player_state
     FROM unnest(p_boards, p_users) WITH ORDINALITY AS p (board_id, external_id, place)
     -- LIMIT forces look-ups by index: the planner does not know that there are few names.
     LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true
@@ -2559,6 +2701,7 @@ CREATE TABLE centile_store.boards (
     tiebreak_order text,
     tiebreak_sum text,
     is_template boolean DEFAULT false NOT NULL,
+    deleted_at timestamp with time zone,
     CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
     CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
@@ -2576,7 +2719,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text, 'combined'::text]))),
     CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
-    CONSTRAINT boards_pattern_form CHECK (((slug ~ '^[a-z][a-z0-9_-]{0,38}[*]$'::text) OR (NOT is_template))),
+    CONSTRAINT boards_pattern_form CHECK (((slug ~ '^[a-z][a-z0-9_-]{0,38}[*]$'::text) OR (NOT is_template) OR (deleted_at IS NOT NULL))),
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
@@ -2586,7 +2729,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_segments_form CHECK (((cardinality(segments) <= 4) AND (COALESCE(array_ndims(segments), 1) = 1) AND (array_to_string(segments, ','::text, ''::text) ~ '^([a-z0-9_]{1,32}(,[a-z0-9_]{1,32})*)?$'::text) AND (cardinality(string_to_array(array_to_string(segments, ','::text), ','::text)) = cardinality(segments)) AND (array_to_string(segments, ','::text) !~ '(^|,)([^,]+),([^,]+,)*\2(,|$)'::text))),
     CONSTRAINT boards_segments_rules CHECK (((segments = '{}'::text[]) OR ((mode <> 'combined'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
-    CONSTRAINT boards_slug_form CHECK (((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text) OR is_template)),
+    CONSTRAINT boards_slug_form CHECK (((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text) OR is_template OR (deleted_at IS NOT NULL))),
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
     CONSTRAINT boards_tags_form CHECK (((cardinality(tags) <= 20) AND (array_to_string(tags, ','::text, ''::text) ~ '^([a-z0-9][a-z0-9_-]{0,39}(,[a-z0-9][a-z0-9_-]{0,39})*)?$'::text) AND (cardinality(string_to_array(array_to_string(tags, ','::text), ','::text)) = cardinality(tags)))),
     CONSTRAINT boards_template_rules CHECK (((NOT is_template) OR ((mode <> 'combined'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[]) AND (segments = '{}'::text[])))),
@@ -2648,6 +2791,8 @@ COMMENT ON COLUMN centile_store.boards.tiebreak_order IS 'Which second numbers a
 COMMENT ON COLUMN centile_store.boards.tiebreak_sum IS 'Whether the second numbers of a sum board are added or replaced; NULL on other boards.';
 
 COMMENT ON COLUMN centile_store.boards.is_template IS 'Whether other boards have these rules, lanes and periods. The slug is then the pattern of their slugs.';
+
+COMMENT ON COLUMN centile_store.boards.deleted_at IS 'When the board was deleted. Its slug is then free, and maintenance removes its rows.';
 
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
@@ -2793,19 +2938,20 @@ CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_
     AS $$
 DECLARE
     v_import_id bigint;
+    v_owner     integer := centile_store.owner_of(p_board_id);
 BEGIN
-    PERFORM centile_store.check_written(centile_store.lock_structure(p_board_id, true));
+    PERFORM centile_store.check_written(centile_store.lock_structure(v_owner, true));
     UPDATE centile_store.periods p SET cut_off_at = NULL
-    WHERE p.board_id = p_board_id AND p.state = 'open' AND p.cut_off_at IS NOT NULL
+    WHERE p.board_id = v_owner AND p.state = 'open' AND p.cut_off_at IS NOT NULL
       AND EXISTS (SELECT FROM centile_store.periods w
-                  WHERE w.board_id = p_board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '' AND w.state = 'open');
+                  WHERE w.board_id = v_owner AND w.kind = p.kind AND w.label = p.label AND w.segment = '' AND w.state = 'open');
     SELECT i.id INTO v_import_id FROM centile_store.imports i
-    WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+    WHERE i.board_id = v_owner AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.is_locked(1128615509, i.id)
     -- The end of another import of the file may be ending this one.
     ORDER BY i.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_import_id IS NULL THEN
-        INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
+        INSERT INTO centile_store.imports (board_id, source) VALUES (v_owner, p_source) RETURNING id INTO v_import_id;
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
@@ -2833,6 +2979,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RAISE EXCEPTION 'rankings of templates have no bucket rows to rebuild' USING ERRCODE = 'CB409';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
                   WHERE r.period_id = p_period_id AND r.players_of = r.board_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
                     AND centile_store.is_locked(1128615510, r.id)) THEN
@@ -2887,7 +3035,7 @@ BEGIN
     FOR v_try IN 1 .. 2 LOOP
         v_rankings := ARRAY(
             SELECT g.id FROM unnest(v_periods, p_boards) WITH ORDINALITY AS e (period_id, board_id, place)
-            LEFT JOIN centile_store.rankings g ON g.players_of = e.board_id AND g.period_id = e.period_id AND g.players_of <> g.board_id
+            LEFT JOIN centile_store.rankings g ON g.players_of = e.board_id AND g.period_id = e.period_id AND g.players_of <> g.board_id AND g.released_at IS NULL
             ORDER BY e.place);
         EXIT WHEN array_position(v_rankings, NULL) IS NULL;
         PERFORM centile_store.add_rankings(p_board_id, v_periods, p_boards);
@@ -2898,14 +3046,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) IS 'The rankings of entries of a template''s boards. Example: SELECT centile_store.board_entries(1, (''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}''), ''{}'');';
 
-CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
+CREATE FUNCTION centile_store.board_named(p_slug text, p_or_template boolean DEFAULT false) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
     v_board centile_store.boards;
     v_named centile_store.template_boards;
 BEGIN
-    SELECT * INTO v_board FROM centile_store.boards WHERE slug = p_slug;
+    SELECT * INTO v_board FROM centile_store.boards b WHERE b.slug = p_slug AND b.deleted_at IS NULL AND (p_or_template OR NOT b.is_template);
     IF NOT FOUND THEN
         SELECT * INTO v_named FROM centile_store.template_boards WHERE slug = p_slug;
         SELECT * INTO v_board FROM centile_store.boards WHERE id = v_named.template_id;
@@ -2921,12 +3069,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board; an error if it does not exist. Example: SELECT (centile_store.board_named(''main'')).mode;';
+COMMENT ON FUNCTION centile_store.board_named(p_slug text, p_or_template boolean) IS 'The row of a board; an error if it does not exist. Example: SELECT (centile_store.board_named(''main'')).mode;';
 
 CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
     AS $$
-    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
+    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template,deleted_at}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
     FROM centile_store.boards b WHERE b.id = p_board_id
 $$;
 
@@ -2947,6 +3095,51 @@ $$;
 
 COMMENT ON FUNCTION centile_store.boards_behind() IS 'Boards with batches that are not applied yet. Example: SELECT * FROM centile_store.boards_behind();';
 
+CREATE FUNCTION centile_store.boards_differences(p_period centile_store.periods, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '64MB'
+    SET enable_nestloop TO 'off'
+    SET enable_seqscan TO 'on'
+    SET "TimeZone" TO 'UTC'
+    AS $_$
+DECLARE
+    v_is_closed boolean := p_period.state = 'closed';
+    v_boards    integer[] := ARRAY(SELECT t.id FROM centile_store.template_boards t WHERE t.template_id = p_period.board_id);
+BEGIN
+    -- The user_id of an entry is the board's id * 2^32 + the user's id.
+    RETURN QUERY EXECUTE format($query$
+        WITH entry AS (
+            SELECT e.user_id, %1$s AS data
+            FROM (SELECT e.*, row_number() OVER (PARTITION BY e.user_id >> 32 ORDER BY e.rank_key DESC, e.tie_key DESC, e.user_id) AS "position" FROM (%2$s) e) e
+        ), result AS (%3$s
+        ), different AS (
+            SELECT CASE WHEN r.user_id IS NULL THEN 'entry missing' WHEN e.user_id IS NULL THEN 'entry unexpected' ELSE 'entry different' END AS kind,
+                   coalesce(e.user_id, r.user_id) AS id, e.data AS expected, r.data AS found
+            FROM entry e FULL JOIN result r ON r.user_id = e.user_id WHERE e.data IS DISTINCT FROM r.data
+        ), numbered AS (
+            SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.id) AS n FROM different d
+        )
+        SELECT n.kind, format('board %%s, %%s', (SELECT b.slug FROM centile_store.board_names b WHERE b.id = n.id >> 32), centile_store.player_label(n.id & 4294967295)),
+               n.expected, n.found, n.total
+        FROM numbered n WHERE n.n <= $4 ORDER BY n.kind, n.n
+        $query$,
+        CASE WHEN v_is_closed THEN $$jsonb_build_object('position', e."position", 'score', e.score)$$ ELSE $$jsonb_build_object('rank_key', e.rank_key, 'tie_key', e.tie_key)$$ END,
+        centile_store.entries_query(p_period.id, CASE WHEN v_is_closed THEN '$1' END, NULL, NULL, '$3'),
+        CASE WHEN v_is_closed THEN format($$
+            SELECT (c.board_id::bigint << 32) + r.user_id AS user_id, jsonb_build_object('position', r."position", 'score', r.score) AS data
+            FROM centile_store.closed_boards c JOIN centile_store.closed_results r ON r.closed_id = c.id
+            WHERE c.period_id = $2 AND c.board_id = ANY ($3) AND c.id >= %1$s AND c.id < %1$s + (1::bigint << 40) AND r.closed_id >= %1$s AND r.closed_id < %1$s + (1::bigint << 40)$$,
+            centile_store.first_closed_id(p_period.ends_at))
+        ELSE $$
+            SELECT (p.board_id::bigint << 32) + p.user_id AS user_id, jsonb_build_object('rank_key', p.rank_keys[n.place], 'tie_key', p.tie_keys[n.place]) AS data
+            FROM centile_store.players p CROSS JOIN LATERAL (SELECT array_position(p.period_ids, $2) AS place) n
+            WHERE p.board_id = ANY ($3) AND n.place IS NOT NULL$$ END)
+    USING (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period.id), p_period.id, v_boards, p_limit;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.boards_differences(p_period centile_store.periods, p_limit integer) IS 'Differences between the boards of a template and the ledger in a period. Example: SELECT d.kind, d.subject FROM centile_store.periods p CROSS JOIN LATERAL centile_store.boards_differences(p, 10) d WHERE p.id = 0;';
+
 CREATE FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -2960,13 +3153,14 @@ BEGIN
         next_number := (SELECT s.last_value FROM centile_store.inbox_number_seq s WHERE s.is_called AND s.last_value >= from_number);
         next_xid := CASE WHEN next_number IS NOT NULL THEN pg_current_xact_id()::text::bigint END;
     END IF;
+    PERFORM centile_store.create_submitted();
     v_oldest := ARRAY(SELECT i.board_id FROM centile_store.inbox i WHERE i.number >= from_number ORDER BY i.number LIMIT p_limit);
     -- An empty inbox needs no lock of the boards.
     IF v_oldest <> '{}' THEN
-        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.boards b WHERE b.id = ANY (v_oldest) AND b.id <> ALL (p_busy);
+        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.board_names b WHERE b.id = ANY (v_oldest) AND b.id <> ALL (p_busy);
     END IF;
     IF boards IS NULL AND cardinality(v_oldest) = p_limit THEN
-        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.boards b
+        SELECT array_agg(b.id), array_agg(b.slug) INTO boards, slugs FROM centile_store.board_names b
         WHERE b.id <> ALL (p_busy) AND EXISTS (SELECT FROM centile_store.inbox i WHERE i.board_id = b.id AND i.number >= from_number);
     END IF;
 END
@@ -3035,7 +3229,7 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
            (l.rank_key, l.tie_key, -u.id)::centile_store.rank_key, b.score_order, b.ties = 'shared',
            b.tiebreak_order, centile_store.shown_tiebreak(l.tie_key, b.tiebreak_order)
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.rankings g ON g.period_id = p.id AND (g.id = p.ranking_id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL (
         SELECT ARRAY(SELECT coalesce((SELECT a.batch FROM centile_store.applied a
@@ -3061,12 +3255,12 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
         SELECT x.rank_keys[n.place] AS rank_key, x.tie_keys[n.place] AS tie_key
         FROM centile_store.players x
         CROSS JOIN LATERAL (SELECT array_position(x.period_ids, v.whole_id) AS place OFFSET 0) n
-        WHERE NOT v.is_behind AND x.board_id = g.board_id AND x.user_id = u.id AND n.place IS NOT NULL
+        WHERE NOT v.is_behind AND x.board_id = g.players_of AND x.user_id = u.id AND n.place IS NOT NULL
           AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p.board_id, u.id, p.ends_at)))
         UNION ALL
         SELECT k.rank_key, k.tie_key FROM centile_store.applied_key(g.id, u.id) k WHERE v.is_behind) l ON true
     LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -u.id) c ON true
-    WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
+    WHERE p.board_id = p_board_id AND p.id = p_period_id AND g.id = p_ranking_id
       AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
 
@@ -3119,6 +3313,7 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        PERFORM centile_store.ensure_closed_month(v_period.ends_at);
         RETURN centile_store.close_boards(p_period_id) = 0;
     END IF;
     PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
@@ -3309,58 +3504,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_buckets(p_buckets text) IS 'Raises an error if the server does not support a value of the setting "buckets". Example: SELECT centile_store.check_buckets(''all'') IS NOT NULL AS is_valid;';
 
-CREATE TABLE centile_store.periods (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    kind text NOT NULL,
-    label text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    state text DEFAULT 'open'::text NOT NULL,
-    ranking_id bigint,
-    shape bigint[],
-    cut_off_at timestamp with time zone,
-    closed_at timestamp with time zone,
-    corrected_at timestamp with time zone,
-    archive_name text COLLATE pg_catalog."C",
-    archive_revision integer DEFAULT 0 NOT NULL,
-    archive_players bigint,
-    archive_last_at timestamp with time zone,
-    archive_differences bigint,
-    archive_dropped_at timestamp with time zone,
-    frozen_top bytea,
-    tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
-    segment text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
-    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
-    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
-    CONSTRAINT periods_open_has_ranking CHECK (
-CASE kind
-    WHEN 'snapshot'::text THEN (ranking_id IS NULL)
-    ELSE ((state = 'open'::text) = (ranking_id IS NOT NULL))
-END),
-    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
-    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
-    CONSTRAINT periods_segment_form CHECK (((segment = ''::text) OR ((segment ~ '^[a-z0-9_]{1,32}:.'::text) AND (kind <> ALL (ARRAY['snapshot'::text, 'rolling'::text]))))),
-    CONSTRAINT periods_state_known CHECK (((state = ANY (ARRAY['open'::text, 'closed'::text])) OR ((state = 'preparing'::text) AND (kind = 'rolling'::text))))
-);
-
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board. The first score in a period creates it; seasons are created in advance. An open period points to its current ranking. The archive of a closed period holds the ledger up to the cut-off.';
-
-COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
-
-COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
-
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
-
-COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
-
-COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
-
-COMMENT ON COLUMN centile_store.periods.tiers IS 'Tiers of a closed period: those of the board at the closing.';
-
-COMMENT ON COLUMN centile_store.periods.segment IS 'Attribute and value of the players in this ranking, such as country:DE; empty for all players. The period of all players has the same kind, label and bounds.';
-
 CREATE FUNCTION centile_store.check_cut_off(p_period centile_store.periods) RETURNS void
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_custom_plan'
@@ -3459,6 +3602,18 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_metadata(p_metadata json) IS 'Checks the metadata of a submitted score. Example: SELECT centile_store.check_metadata(''{"character": "mage"}'');';
 
+CREATE FUNCTION centile_store.check_own_board(p_board centile_store.boards) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF centile_store.owner_of(p_board.id) <> p_board.id THEN
+        RAISE EXCEPTION 'board % has the rules of a template', p_board.slug USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Change the template.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_own_board(p_board centile_store.boards) IS 'Raises CB409 for a board of a template. Example: SELECT centile_store.check_own_board(b) FROM centile_store.boards b WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) RETURNS boolean
     LANGUAGE plpgsql PARALLEL RESTRICTED
     AS $$
@@ -3551,7 +3706,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, (o.payload || jsonb_build_object('message_id', o.id))::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, centile_store.message_payload(o)::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
@@ -3559,68 +3714,25 @@ COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except tex
 CREATE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 2000) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET work_mem TO '128MB'
-    SET enable_nestloop TO 'off'
-    SET "TimeZone" TO 'UTC'
-    AS $_$
+    AS $$
 DECLARE
     v_period  centile_store.periods;
-    v_board   centile_store.boards;
     v_cut_off centile_store.cut_offs;
     v_boards  integer[];
-    v_first   bigint;
 BEGIN
     SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
-    v_first := centile_store.first_closed_id(v_period.ends_at);
-    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g
+    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
                       WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id
                       ORDER BY g.players_of LIMIT p_limit);
-    WITH old AS (
-        DELETE FROM centile_store.closed_boards c
-        WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (v_boards) AND c.period_id = p_period_id RETURNING c.id)
-    DELETE FROM centile_store.closed_results r USING old WHERE r.closed_id = old.id AND r.closed_id >= v_first AND r.closed_id < v_first + (1::bigint << 40);
-    EXECUTE format($query$
-        WITH entry AS MATERIALIZED (
-            SELECT (e.user_id >> 32)::integer AS board_id, e.user_id & 4294967295 AS user_id, e.score, e.rank_key, e.tie_key, e.reached_at FROM (%1$s) e
-        ), board AS MATERIALIZED (
-            SELECT $4 + nextval('centile_store.closed_boards_id_seq') AS id, b.id AS board_id FROM unnest($3) AS b (id)
-        ), result AS MATERIALIZED (
-            SELECT b.id AS closed_id, row_number() OVER places AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at, %3$s AS tiebreak
-            FROM entry e JOIN board b USING (board_id)
-            WINDOW places AS (PARTITION BY b.id ORDER BY e.rank_key DESC, e.tie_key DESC, e.user_id), equals AS (PARTITION BY b.id ORDER BY e.rank_key DESC)
-        ), stored AS (
-            INSERT INTO centile_store.closed_results (closed_id, "position", rank, user_id, score, reached_at, tiebreak)
-            SELECT r.closed_id, r."position", r.rank, r.user_id, r.score, r.reached_at, r.tiebreak FROM result r ORDER BY r.closed_id, r."position"
-        ), later AS MATERIALIZED (
-            SELECT DISTINCT t.board_id, t.user_id FROM centile_store.score_transactions t
-            WHERE t.board_id = ANY ($3) AND t.kind <> 'score' AND t.batch > ($1)[t.lane + 1]
-        ), live AS (
-            SELECT p.board_id, p.user_id, p.rank_keys[n.place] AS rank_key, p.tie_keys[n.place] AS tie_key
-            FROM centile_store.players p CROSS JOIN LATERAL (SELECT array_position(p.period_ids, $2) AS place) n
-            WHERE p.board_id = ANY ($3) AND n.place IS NOT NULL
-        ), difference AS (
-            SELECT board_id, count(*) AS players FROM entry e FULL JOIN live l USING (board_id, user_id) LEFT JOIN later a USING (board_id, user_id)
-            WHERE (e.rank_key, e.tie_key) IS DISTINCT FROM (l.rank_key, l.tie_key) AND a.user_id IS NULL
-            GROUP BY board_id
-        ), total AS (
-            SELECT r.closed_id, count(*) AS players, max(r.reached_at) AS last_at FROM result r GROUP BY r.closed_id)
-        INSERT INTO centile_store.closed_boards (id, board_id, period_id, players, differences, last_at)
-        SELECT b.id, b.board_id, $2, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
-        FROM board b LEFT JOIN total t ON t.closed_id = b.id LEFT JOIN difference d ON d.board_id = b.board_id
-        $query$,
-        centile_store.entries_query(p_period_id, '$1', NULL, NULL, '$3'),
-        CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
-        CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
-    USING v_cut_off.batches, p_period_id, v_boards, v_first;
+    PERFORM centile_store.write_results(v_period, v_boards, v_cut_off.batches);
     UPDATE centile_store.cut_offs c SET last_board = v_boards[cardinality(v_boards)] WHERE c.period_id = p_period_id AND v_boards <> '{}';
     RETURN cardinality(v_boards);
 END
-$_$;
+$$;
 
 COMMENT ON FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer) IS 'Writes the results of some boards of a template in a period that is cut off, and returns their number. Example: SELECT centile_store.close_boards(p.period_id) FROM centile.periods p WHERE p.board = ''quest-*'' AND p.state = ''closing'';';
 
@@ -3810,6 +3922,24 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Differences between the archive of a closed period and the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
+
+CREATE FUNCTION centile_store.closed_row(p_id bigint) RETURNS SETOF centile_store.closed_boards
+    LANGUAGE plpgsql STABLE ROWS 1
+    AS $$
+BEGIN
+    IF p_id >= 1::bigint << 40 THEN
+        RETURN QUERY SELECT * FROM centile_store.closed_boards c WHERE c.id = p_id;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.closed_row(p_id bigint) IS 'The results of a template''s board in a closed period by their id; no row for the id of a period. Example: SELECT c.players FROM centile_store.closed_row(2) c;';
+
+CREATE FUNCTION centile_store.closed_period(p_id bigint) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN COALESCE((SELECT c.period_id FROM centile_store.closed_row(closed_period.p_id) c(id, board_id, period_id, players, differences, archive_revision, last_at)), p_id);
+
+COMMENT ON FUNCTION centile_store.closed_period(p_id bigint) IS 'The period of an archive: of a board''s results in a period of a template, or the period itself. Example: SELECT centile_store.closed_period(2);';
 
 CREATE FUNCTION centile_store.combination_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
@@ -4137,8 +4267,8 @@ DECLARE
     v_rows    bigint;
 BEGIN
     SELECT u.players INTO v_players
-    FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
+    FROM centile_store.current_rankings c
+    JOIN centile_store.rankings g ON g.id = c.id AND g.has_bucket_rows
     CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) AS u (bucket, players)
     WHERE g.id = p_ranking_id AND u.bucket = p_bucket;
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
@@ -4268,6 +4398,27 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) IS 'Creates an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
+
+CREATE FUNCTION centile_store.create_submitted() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_slug text;
+BEGIN
+    FOR v_slug IN SELECT DISTINCT i.slug FROM centile_store.inbox i WHERE i.slug IS NOT NULL ORDER BY i.slug LIMIT 1000 LOOP
+        BEGIN
+            UPDATE centile_store.inbox i SET board_id = b.id, slug = NULL
+            FROM centile_store.ensure_board(v_slug) AS b (id) WHERE i.slug = v_slug;
+        EXCEPTION WHEN SQLSTATE 'CB404' OR SQLSTATE 'CB409' THEN
+            PERFORM centile_store.settle_inbox('{}', f.numbers, array_fill(CASE sqlstate WHEN 'CB404' THEN 'board_not_found' ELSE 'too_many_boards' END, f.many),
+                                               array_fill(sqlerrm, f.many), array_fill(NULL::bigint, f.many))
+            FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i WHERE i.slug = v_slug) f WHERE f.numbers IS NOT NULL;
+        END;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.create_submitted() IS 'Creates the boards of templates that submitted events name. Example: SELECT centile_store.create_submitted();';
 
 CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -4416,8 +4567,16 @@ BEGIN
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
+        IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+            RETURN QUERY SELECT * FROM centile_store.boards_differences(v_period, p_limit);
+            RETURN QUERY
+            SELECT d.* FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.ranking_differences(g.id, p_limit) d
+            WHERE g.period_id = p_period_id AND g.players_of <> g.board_id AND g.has_bucket_rows AND g.released_at IS NULL AND d.kind NOT LIKE 'entry%';
+        END IF;
     ELSIF v_period.frozen_top IS NULL THEN
         RETURN;
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        RETURN QUERY SELECT * FROM centile_store.boards_differences(v_period, p_limit);
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                       WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
         RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;
@@ -4498,7 +4657,11 @@ BEGIN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
         -- Before the update, so that other sessions can change the period meanwhile.
-        PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
+        IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+            PERFORM centile_store.remove_results(v_period);
+        ELSE
+            PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
+        END IF;
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
 END
@@ -4572,7 +4735,7 @@ CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigin
         -- It writes nothing into a segment of a closed period.
         WHERE p.id = w.id AND i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
-    WHERE p.state = 'open' AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
+    WHERE p.state = 'open' AND b.deleted_at IS NULL AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id OR w.id = p_period_id
            OR (p_period_id IS NULL AND (p.segment <> '' OR p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
     ORDER BY p.segment <> '', p.ends_at, p.id
@@ -4628,7 +4791,6 @@ COMMENT ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees
 
 CREATE FUNCTION centile_store.ensure_board(p_slug text) RETURNS integer
     LANGUAGE plpgsql
-    SET synchronous_commit TO 'off'
     AS $$
 DECLARE
     v_template centile_store.templates;
@@ -4669,7 +4831,11 @@ DECLARE
 BEGIN
     FOREACH v_table IN ARRAY '{closed_boards,closed_results}'::text[] LOOP
         CONTINUE WHEN to_regclass(format('centile_store.%I', v_table || '_' || v_suffix)) IS NOT NULL;
-        EXECUTE format('CREATE TABLE centile_store.%I PARTITION OF centile_store.%I FOR VALUES FROM (%s) TO (%s)', v_table || '_' || v_suffix, v_table,
+        PERFORM pg_advisory_xact_lock(1128615508, 0);
+        CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_class c
+                              WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relname = v_table || '_' || v_suffix);
+        EXECUTE format('CREATE TABLE centile_store.%I (LIKE centile_store.%I INCLUDING ALL)', v_table || '_' || v_suffix, v_table);
+        EXECUTE format('ALTER TABLE centile_store.%I ATTACH PARTITION centile_store.%I FOR VALUES FROM (%s) TO (%s)', v_table, v_table || '_' || v_suffix,
             centile_store.first_closed_id(p_ends_at), centile_store.first_closed_id(date_trunc('month', p_ends_at) + interval '1 month'));
     END LOOP;
 END
@@ -4819,11 +4985,11 @@ BEGIN
     RETURN QUERY
     SELECT e.n, t.metadata
     FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores, p_segments) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, segment, n)
-    CROSS JOIN LATERAL (SELECT b.mode FROM centile_store.boards b WHERE b.id = e.board_id LIMIT 1) b
+    CROSS JOIN LATERAL (SELECT b.id, b.mode FROM centile_store.boards b WHERE b.id = centile_store.owner_of(e.board_id) LIMIT 1) b
     CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = e.external_id AND u.erased_at IS NULL LIMIT 1) u
     LEFT JOIN LATERAL (
         SELECT c.batches FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
-        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c ON true
+        WHERE p.board_id = b.id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c ON true
     CROSS JOIN LATERAL (
         SELECT t.metadata FROM centile_store.score_transactions t
         WHERE t.board_id = e.board_id AND t.user_id = u.id AND t.occurred_at = e.at AND t.kind = 'score'
@@ -4845,13 +5011,13 @@ BEGIN
     RETURN QUERY
     SELECT e.n, t.metadata
     FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores, p_segments, p_tiebreaks) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, segment, tiebreak, n)
-    CROSS JOIN LATERAL (SELECT b.mode FROM centile_store.boards b WHERE b.id = e.board_id LIMIT 1) b
+    CROSS JOIN LATERAL (SELECT b.id, b.mode FROM centile_store.boards b WHERE b.id = centile_store.owner_of(e.board_id) LIMIT 1) b
     CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = e.external_id AND u.erased_at IS NULL LIMIT 1) u
     CROSS JOIN LATERAL (
         -- The live ranking of a period that is being closed has later events.
         SELECT p.starts_at, p.ends_at, CASE p.state WHEN 'closed' THEN c.batches END AS batches
         FROM centile_store.periods p LEFT JOIN centile_store.cut_offs c ON c.period_id = p.id
-        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c
+        WHERE p.board_id = b.id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c
     CROSS JOIN LATERAL (
         SELECT t.metadata FROM centile_store.score_transactions t
         WHERE t.board_id = e.board_id AND t.user_id = u.id AND t.occurred_at >= c.starts_at AND t.occurred_at < c.ends_at AND t.kind = 'score'
@@ -5189,7 +5355,8 @@ BEGIN
     ELSIF v_period.archive_players IS NULL THEN
         RAISE EXCEPTION 'the archive has not been built and compared' USING ERRCODE = 'CB409';
     END IF;
-    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
+    UPDATE centile_store.rankings g SET released_at = clock_timestamp()
+    WHERE g.id = v_period.ranking_id OR (g.period_id = p_period_id AND g.players_of <> g.board_id AND g.has_bucket_rows);
     UPDATE centile_store.periods
     SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, tiers = v_tiers, closed_at = clock_timestamp()
     WHERE id = p_period_id;
@@ -5207,7 +5374,10 @@ BEGIN
                         v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
-    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '';
+    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT b.is_template;
+    IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        PERFORM centile_store.announce_boards(v_period);
+    END IF;
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END
@@ -5422,33 +5592,76 @@ $$;
 
 COMMENT ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) IS 'Internal ids of a player''s friends, or only of those who also have the player as a friend. Example: SELECT centile_store.friend_ids(1, false);';
 
-CREATE FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) RETURNS bigint
+CREATE FUNCTION centile_store.gain_base(p_board centile_store.boards, p_board_id integer, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
     RETURN coalesce(
         CASE WHEN p_board.mode = 'best' THEN coalesce(
             (SELECT centile.rank_key(t.points, p_board.score_order) FROM centile_store.score_transactions t
-             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+             WHERE t.board_id = p_board_id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
                AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
                AND centile.rank_key(t.points, p_board.score_order) >= p_enough LIMIT 1),
             (SELECT max(centile.rank_key(t.points, p_board.score_order)) FROM centile_store.score_transactions t
-             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+             WHERE t.board_id = p_board_id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
                AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at))
         ELSE
             (SELECT centile.rank_key(t.points, p_board.score_order) FROM centile_store.score_transactions t
-             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+             WHERE t.board_id = p_board_id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
                AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
              ORDER BY t.occurred_at DESC, t.id DESC LIMIT 1)
         END,
         (SELECT centile.rank_key(t.points, p_board.score_order) FROM centile_store.score_transactions t
-         WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+         WHERE t.board_id = p_board_id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
            AND t.occurred_at >= greatest(p_since, p_starts_at)
          ORDER BY t.occurred_at, t.id LIMIT 1));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) IS 'The rank key from which a player''s gain in a period is counted. Example: SELECT centile_store.gain_base(b, 1, ''-infinity'', ''-infinity'', ''{}'', 0) FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_board_id integer, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) IS 'The rank key from which a player''s gain in a period is counted. Example: SELECT centile_store.gain_base(b, b.id, 1, ''-infinity'', ''-infinity'', ''{}'', 0) FROM centile_store.boards b WHERE b.slug = ''main'';';
+
+CREATE FUNCTION centile_store.grow_board(p_board_id integer, p_players bigint) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_owner    integer := centile_store.owner_of(p_board_id);
+    v_rankings bigint[];
+BEGIN
+    IF (SELECT count(*) FROM (SELECT FROM centile_store.players x WHERE x.board_id = p_board_id LIMIT p_players) x) < p_players THEN
+        RETURN 0;
+    END IF;
+    v_rankings := ARRAY(
+        SELECT g.id FROM centile_store.current_rankings c JOIN centile_store.rankings g ON g.id = c.id
+        WHERE c.players_of = p_board_id AND c.board_id = v_owner AND v_owner <> p_board_id AND NOT g.has_bucket_rows
+          AND centile_store.player_count(g.id) >= p_players);
+    IF v_rankings = '{}' THEN
+        RETURN 0;
+    END IF;
+    PERFORM centile_store.lock_buckets(v_owner);
+    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_owner) a) LOOP END LOOP;
+    PERFORM centile_store.lock_structure(v_owner, true);
+    WHILE NOT (SELECT a.is_done FROM centile_store.apply_board(v_owner) a) LOOP END LOOP;
+    -- Without those that another session has changed or closed meanwhile.
+    WITH grown AS (
+        UPDATE centile_store.rankings g
+        SET has_bucket_rows = true, removed_bucket = 0, layout = g.layout + 1, buckets = DEFAULT, low_rank_keys = DEFAULT, low_tie_keys = DEFAULT, low_user_keys = DEFAULT
+        FROM centile_store.current_rankings c
+        WHERE g.id = ANY (v_rankings) AND NOT g.has_bucket_rows AND c.id = g.id
+        RETURNING g.id, g.lanes
+    ), counted AS (
+        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+        SELECT g.id, n, array_fill(0, ARRAY[100]) FROM grown g CROSS JOIN generate_series(0, g.lanes - 1) AS n
+    )
+    SELECT coalesce(array_agg(g.id), '{}') INTO v_rankings FROM grown g;
+    PERFORM centile_store.apply_changes(l.lane, NULL, l.rankings, l.users, l.nothing, l.nothing, l.keys, l.ties)
+    FROM (SELECT e.lane, array_agg(e.ranking_id) AS rankings, array_agg(e.user_id) AS users, array_agg(NULL::bigint) AS nothing,
+                 array_agg(e.rank_key) AS keys, array_agg(e.tie_key) AS ties
+          FROM unnest(v_rankings) AS r (id) JOIN centile_store.leaderboard e ON e.ranking_id = r.id GROUP BY e.lane) l;
+    RETURN cardinality(v_rankings);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.grow_board(p_board_id integer, p_players bigint) IS 'Gives the large rankings of a template''s board bucket rows. Example: SELECT centile_store.grow_board(1, 1300);';
 
 CREATE FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -5832,7 +6045,7 @@ CREATE FUNCTION centile_store.listed_boards(p_tag text, p_template text, p_prefi
     SET enable_bitmapscan TO 'on'
     AS $$
 DECLARE
-    v_rules centile_store.boards;
+    v_rules record;
     v_start text;
 BEGIN
     IF p_template IS NOT NULL THEN
@@ -5840,7 +6053,7 @@ BEGIN
         v_start := rtrim(v_rules.slug, '*');
         RETURN QUERY
         SELECT n.slug FROM centile_store.template_boards n
-        WHERE n.slug >= v_start AND n.slug < v_start || '~' AND n.slug >= p_prefix AND n.slug < p_prefix || '~' AND n.slug > p_after
+        WHERE n.slug ^@ v_start AND n.slug ^@ p_prefix AND n.slug > p_after
           AND (p_readable IS NULL OR v_rules.reading = 'public' OR v_rules.slug = ANY (p_readable) OR n.slug = ANY (p_readable)) AND (p_tag IS NULL OR p_tag = ANY (v_rules.tags))
         ORDER BY n.slug LIMIT p_limit;
         RETURN;
@@ -5848,13 +6061,13 @@ BEGIN
     RETURN QUERY
     SELECT l.slug
     FROM ((SELECT b.slug FROM centile_store.boards b
-           WHERE NOT b.is_template AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
-             AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~'
+           WHERE NOT b.is_template AND b.deleted_at IS NULL AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
+             AND b.slug > p_after AND b.slug ^@ p_prefix
            ORDER BY b.slug LIMIT p_limit)
           UNION ALL
           SELECT b.slug FROM centile_store.boards b
-          WHERE NOT b.is_template AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
-            AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~') l
+          WHERE NOT b.is_template AND b.deleted_at IS NULL AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
+            AND b.slug > p_after AND b.slug ^@ p_prefix) l
     ORDER BY l.slug
     LIMIT p_limit;
 END
@@ -5931,6 +6144,10 @@ DECLARE
     v_owner integer := centile_store.owner_of(p_board.id);
 BEGIN
     PERFORM centile_store.lock_structure(v_owner, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
+    -- The board may have been deleted meanwhile, and another have its name.
+    IF (centile_store.board_named(p_board.slug, true)).id <> p_board.id THEN
+        RAISE EXCEPTION 'board % was deleted', p_board.slug USING ERRCODE = 'CB404', DETAIL = 'board';
+    END IF;
     -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
@@ -5954,7 +6171,7 @@ BEGIN
                    FROM unnest(g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (rank_key, tie_key, user_key, place)
                    ORDER BY u.place)
         INTO buckets, bounds
-        FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+        FROM centile_store.current_rankings c JOIN centile_store.rankings g ON g.id = c.id
         WHERE g.id = p_ranking_id AND g.layout = p_layout AND g.has_bucket_rows AND g.damaged_at IS NULL;
     END IF;
 END
@@ -6049,16 +6266,19 @@ CREATE FUNCTION centile_store.lowest_key(p_rank_key bigint) RETURNS centile_stor
 
 COMMENT ON FUNCTION centile_store.lowest_key(p_rank_key bigint) IS 'The key below all players with a rank key. Example: SELECT centile_store.lowest_key(100);';
 
-CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
+CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[], p_board_id integer DEFAULT NULL::integer) RETURNS void
     LANGUAGE plpgsql
     AS $$
 BEGIN
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) ORDER BY p.id FOR UPDATE;
     UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (p_period_ids);
+    INSERT INTO centile_store.corrected_boards (period_id, board_id)
+    SELECT p.id, p_board_id FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) AND p.board_id <> p_board_id
+    ON CONFLICT ON CONSTRAINT corrected_boards_pkey DO NOTHING;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods whose archives lack a correction until their next refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
+COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[], p_board_id integer) IS 'Marks closed periods whose archives lack a correction until their next refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
 
 CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
     LANGUAGE plpgsql
@@ -6076,6 +6296,45 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not; every board refuses the scores of a banned player. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
+
+CREATE TABLE centile_store.outbox (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    kind text NOT NULL,
+    payload jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    delivered_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_status integer,
+    last_error text,
+    CONSTRAINT outbox_kind_known CHECK ((kind = ANY (ARRAY['period_closed'::text, 'periods_closed'::text])))
+);
+
+COMMENT ON TABLE centile_store.outbox IS 'Messages for webhooks, written in the transaction that they report, delivered at least once.';
+
+CREATE FUNCTION centile_store.message_payload(p_message centile_store.outbox) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET "TimeZone" TO 'UTC'
+    AS $$
+BEGIN
+    IF p_message.kind <> 'periods_closed' THEN
+        RETURN p_message.payload || jsonb_build_object('message_id', p_message.id);
+    END IF;
+    RETURN p_message.payload - '{first_id,last_id}'::text[] || jsonb_build_object('message_id', p_message.id, 'boards', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('board', t.slug, 'revision', c.archive_revision, 'players', c.players, 'top', (
+                   SELECT jsonb_agg(jsonb_build_object('position', r."position", 'rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'score', r.score)
+                                    || CASE WHEN r.tiebreak IS NULL THEN jsonb_build_object('reached_at', r.reached_at) ELSE jsonb_build_object('tiebreak', r.tiebreak) END
+                                    ORDER BY r."position")
+                   FROM centile_store.closed_results r JOIN centile_store.users u ON u.id = r.user_id
+                   WHERE r.closed_id = c.id AND r."position" <= 20)) ORDER BY c.id), '[]')
+        FROM centile_store.closed_boards c JOIN centile_store.template_boards t ON t.id = c.board_id
+        WHERE c.id BETWEEN (p_message.payload ->> 'first_id')::bigint AND (p_message.payload ->> 'last_id')::bigint AND c.period_id = p_message.period_id));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.message_payload(p_message centile_store.outbox) IS 'The text of a message. Example: SELECT centile_store.message_payload(o) FROM centile_store.outbox o WHERE o.id = 1;';
 
 CREATE FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean DEFAULT false, p_with_closed boolean DEFAULT false) RETURNS TABLE(period_id bigint, segment text)
     LANGUAGE sql STABLE
@@ -6333,7 +6592,6 @@ BEGIN
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind
     LOOP
-        PERFORM centile_store.ensure_closed_month(v_period.ends_at) WHERE v_board.is_template AND isfinite(v_period.ends_at);
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
@@ -6638,7 +6896,7 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT array_agg((CASE v_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0))::text ORDER BY r.place) AS won,
                array_agg(CASE WHEN v_board.mode <> 'sum' AND p.user_id IS NOT NULL THEN
-                   centile_store.gain_base(v_board, p.user_id, r.starts_at, a.reset_at, a.voided,
+                   centile_store.gain_base(v_board, p.board_id, p.user_id, r.starts_at, a.reset_at, a.voided,
                        greatest(p.best_key::numeric - r.gain_max, centile_store.key_min() + 1)::bigint) END ORDER BY r.place) AS bases
         FROM unnest(p_period_ids, v_starts, p_limits) WITH ORDINALITY AS r (period_id, starts_at, gain_max, place)
         LEFT JOIN LATERAL (
@@ -6776,10 +7034,11 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
            END,
            centile.rank_key(l.rank_key, b.score_order), CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id AND g.has_bucket_rows
+    JOIN centile_store.current_rankings c ON c.period_id = p.id AND c.players_of = p_board_id
+    JOIN centile_store.rankings g ON g.id = c.id AND g.has_bucket_rows
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.applied_key(g.id, p_user_id) l
-    WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
+    WHERE p.board_id = centile_store.owner_of(p_board_id) AND p.kind = split_part(p_period, ':', 1)
       AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END) AND p.segment = ''
 $$;
 
@@ -6932,7 +7191,7 @@ COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_lim
 CREATE FUNCTION centile_store.ranking_of(p_board_id integer, p_period_id bigint) RETURNS bigint
     LANGUAGE sql STABLE
     AS $$
-    SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p_period_id AND g.players_of <> g.board_id
+    SELECT g.id FROM centile_store.rankings g WHERE g.players_of = p_board_id AND g.period_id = p_period_id AND g.players_of <> g.board_id AND g.released_at IS NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.ranking_of(p_board_id integer, p_period_id bigint) IS 'The ranking of a template''s board in a period of the template; NULL before its first entry. Example: SELECT centile_store.ranking_of(1, 1);';
@@ -6950,10 +7209,9 @@ CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigi
            CASE WHEN g.has_bucket_rows THEN centile_store.applied_batches(g.board_id, g.lanes) ELSE centile_store.lane_batches(g.board_id, g.lanes) END,
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
-    FROM centile_store.rankings g
-    JOIN centile_store.periods p ON p.id = g.period_id
-    WHERE g.id = p_ranking_id AND p.id = p_period_id AND p.board_id = p_board_id
-      AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL)
+    FROM centile_store.current_rankings c
+    JOIN centile_store.rankings g ON g.id = c.id
+    WHERE g.id = p_ranking_id AND g.period_id = p_period_id AND g.board_id = p_board_id
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 
@@ -6979,8 +7237,7 @@ BEGIN
     SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place)
     INTO ranking_ids, period_ids
     FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
-    JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
-    JOIN centile_store.periods p ON p.id = g.period_id AND (p.ranking_id = g.id OR g.players_of <> g.board_id AND p.ranking_id IS NOT NULL);
+    JOIN centile_store.current_rankings g ON g.id = r.id AND g.board_id = p_board_id;
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
@@ -7039,7 +7296,7 @@ BEGIN
                OR p.segment IN (SELECT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = p_user_id)
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
-    PERFORM centile_store.mark_corrected(v_closed);
+    PERFORM centile_store.mark_corrected(v_closed, p_board.id);
     PERFORM centile_store.write_act(p_board.id, p_lane, v_at, p_user_id, centile_store.entry_changes(v_rankings, ARRAY[p_user_id]));
     PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
         jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
@@ -7081,12 +7338,10 @@ CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, 
 DECLARE
     v_before  centile_store.periods;
     v_after   centile_store.periods;
-    v_was     bigint[];
-    v_is      bigint[];
+    v_was     bigint[]; v_is bigint[];
     v_marked  timestamptz;
     v_keeps   boolean;
-    v_players bigint;
-    v_last_at timestamptz;
+    v_players bigint; v_last_at timestamptz;
     v_outdated bigint[];
 BEGIN
     -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
@@ -7097,6 +7352,8 @@ BEGIN
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_before.board_id) THEN
+        RETURN centile_store.refresh_boards(v_before, p_actor, p_reason);
     END IF;
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.
@@ -7178,6 +7435,36 @@ END
 $$;
 
 COMMENT ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) IS 'Refreshes archives and then their outdated segments, each in a transaction. Example: CALL centile_store.refresh_archives(''{}'', NULL);';
+
+CREATE FUNCTION centile_store.refresh_boards(p_period centile_store.periods, p_actor text, p_reason text) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_boards  integer[];
+    v_batches bigint[];
+    v_after   centile_store.periods;
+BEGIN
+    WITH corrected AS (DELETE FROM centile_store.corrected_boards c WHERE c.period_id = p_period.id RETURNING c.board_id)
+    SELECT coalesce(array_agg(c.board_id ORDER BY c.board_id), '{}') INTO v_boards FROM corrected c;
+    UPDATE centile_store.cut_offs c
+    SET batches = (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = p_period.board_id)
+    WHERE c.period_id = p_period.id RETURNING c.batches INTO v_batches;
+    PERFORM centile_store.write_results(p_period, v_boards, v_batches);
+    PERFORM centile_store.sum_closed_boards(p_period);
+    UPDATE centile_store.periods p
+    SET archive_revision = p.archive_revision + 1, cut_off_at = clock_timestamp(),
+        -- Keeps the mark of a later correction.
+        corrected_at = CASE WHEN p.corrected_at IS DISTINCT FROM p_period.corrected_at THEN p.corrected_at END
+    WHERE p.id = p_period.id RETURNING * INTO v_after;
+    PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
+        jsonb_build_object('revision', p_period.archive_revision, 'players', p_period.archive_players),
+        jsonb_strip_nulls(jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'reason', p_reason)),
+        centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
+    RETURN v_after.archive_revision;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.refresh_boards(p_period centile_store.periods, p_actor text, p_reason text) IS 'Writes again the results of a template''s boards that have a correction. Example: SELECT centile_store.refresh_boards(p, ''dora'', ''a correction'') FROM centile_store.periods p WHERE p.id = 0;';
 
 CREATE FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) RETURNS record
     LANGUAGE plpgsql SECURITY DEFINER
@@ -7299,6 +7586,56 @@ $$;
 
 COMMENT ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) IS 'Drops the archive of a period, a materialized view or a table, if it exists. Example: SELECT centile_store.remove_archive(2, ''main_day_2024_01_15'');';
 
+CREATE FUNCTION centile_store.remove_deleted(p_limit integer DEFAULT 10000) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    v_deletion centile_store.deletions;
+    v_removed  bigint;
+    v_table    text;
+    v_archive  record;
+BEGIN
+    SELECT * INTO v_deletion FROM centile_store.deletions d ORDER BY d.deleted_at, d.board_id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    FOREACH v_table IN ARRAY '{corrected_boards,score_transactions,transaction_ids,quarantine,inbox,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
+        -- The tables have no name in common for a row.
+        EXECUTE format('DELETE FROM centile_store.%1$I t USING (SELECT x.tableoid, x.ctid FROM centile_store.%1$I x WHERE x.board_id = $1 LIMIT $2) o
+                        WHERE t.tableoid = o.tableoid AND t.ctid = o.ctid', v_table) USING v_deletion.board_id, p_limit;
+        GET DIAGNOSTICS v_removed = ROW_COUNT;
+        IF v_removed > 0 THEN
+            RETURN v_removed;
+        END IF;
+    END LOOP;
+    IF v_deletion.owner_id <> v_deletion.board_id THEN
+        DELETE FROM centile_store.closed_results r USING centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id AND r.closed_id = c.id;
+        DELETE FROM centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id;
+        DELETE FROM centile_store.rankings g USING centile_store.periods p
+        WHERE p.board_id = v_deletion.owner_id AND g.period_id = p.id AND g.players_of = v_deletion.board_id AND NOT g.has_bucket_rows;
+        DELETE FROM centile_store.deletions d WHERE d.board_id = v_deletion.board_id;
+        RETURN 1;
+    END IF;
+    -- An archive at a time.
+    SELECT p.id, p.archive_name INTO v_archive FROM centile_store.periods p WHERE p.board_id = v_deletion.board_id AND p.archive_name IS NOT NULL LIMIT 1;
+    IF FOUND THEN
+        PERFORM centile_store.remove_archive(v_archive.id, v_archive.archive_name);
+        UPDATE centile_store.periods p SET archive_name = NULL, frozen_top = NULL, archive_dropped_at = coalesce(p.archive_dropped_at, clock_timestamp()) WHERE p.id = v_archive.id;
+        RETURN 1;
+    END IF;
+    UPDATE centile_store.rankings g SET released_at = clock_timestamp() WHERE g.board_id = v_deletion.board_id AND g.released_at IS NULL;
+    IF EXISTS (SELECT FROM centile_store.rankings g WHERE g.board_id = v_deletion.board_id) THEN
+        RETURN centile_store.remove_released(p_limit);
+    END IF;
+    PERFORM centile_store.remove_structure(v_deletion.board_id);
+    RETURN 1;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.remove_deleted(p_limit integer) IS 'Deletes some rows of deleted boards and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_deleted();';
+
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -7317,9 +7654,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- A period of a template: its boards' rankings come before its own.
+    -- A closed period of a template: its boards' rankings without bucket rows come before its own.
     DELETE FROM centile_store.rankings g
-    WHERE g.id = ANY (ARRAY(SELECT x.id FROM centile_store.rankings r JOIN centile_store.rankings x ON x.period_id = r.period_id AND x.players_of <> x.board_id
+    WHERE g.id = ANY (ARRAY(SELECT x.id FROM centile_store.rankings r JOIN centile_store.periods p ON p.id = r.period_id AND p.ranking_id IS NULL
+                            JOIN centile_store.rankings x ON x.period_id = r.period_id AND x.players_of <> x.board_id AND NOT x.has_bucket_rows
                             WHERE r.id = v_ranking_id AND r.players_of = r.board_id LIMIT p_limit));
     GET DIAGNOSTICS v_removed = ROW_COUNT;
     -- Continues in the bucket table where the last call ended. Reads all hundred, because a rebuild may
@@ -7348,6 +7686,49 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Deletes some rows of released rankings and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_released();';
+
+CREATE FUNCTION centile_store.remove_results(p_period centile_store.periods) RETURNS void
+    LANGUAGE plpgsql
+    SET "TimeZone" TO 'UTC'
+    AS $$
+DECLARE
+    v_first  bigint := centile_store.first_closed_id(p_period.ends_at);
+    v_suffix text := to_char(p_period.ends_at, 'YYYY_MM');
+BEGIN
+    IF date_trunc('month', p_period.ends_at) < date_trunc('month', clock_timestamp()) AND NOT EXISTS (
+        SELECT FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id AND b.is_template
+        WHERE p.archive_dropped_at IS NULL AND isfinite(p.ends_at) AND centile_store.first_closed_id(p.ends_at) = v_first) THEN
+        EXECUTE format('DROP TABLE IF EXISTS centile_store.%I, centile_store.%I', 'closed_results_' || v_suffix, 'closed_boards_' || v_suffix);
+        RETURN;
+    END IF;
+    WITH old AS (
+        DELETE FROM centile_store.closed_boards c WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.period_id = p_period.id RETURNING c.id)
+    DELETE FROM centile_store.closed_results r USING old WHERE r.closed_id = old.id AND r.closed_id >= v_first AND r.closed_id < v_first + (1::bigint << 40);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.remove_results(p_period centile_store.periods) IS 'Deletes the results of a template''s boards in a closed period. Example: SELECT centile_store.remove_results(p) FROM centile_store.periods p WHERE p.id = 0;';
+
+CREATE FUNCTION centile_store.remove_structure(p_board_id integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_periods bigint[] := ARRAY(SELECT p.id FROM centile_store.periods p WHERE p.board_id = p_board_id);
+BEGIN
+    DELETE FROM centile_store.archive_differences d WHERE d.period_id = ANY (v_periods);
+    DELETE FROM centile_store.named_players n WHERE n.period_id = ANY (v_periods);
+    DELETE FROM centile_store.cut_offs c WHERE c.period_id = ANY (v_periods);
+    DELETE FROM centile_store.periods p WHERE p.board_id = p_board_id;
+    DELETE FROM centile_store.imports i WHERE i.board_id = p_board_id;
+    DELETE FROM centile_store.applied a WHERE a.board_id = p_board_id;
+    DELETE FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+    DELETE FROM centile_store.boards b WHERE b.id = p_board_id AND b.deleted_at IS NOT NULL;
+    DELETE FROM centile_store.deletions d WHERE d.board_id = p_board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.remove_structure(p_board_id integer) IS 'Removes periods, lanes and row of a deleted board. Example: SELECT centile_store.remove_structure(0);';
 
 CREATE FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) RETURNS void
     LANGUAGE plpgsql
@@ -7764,7 +8145,7 @@ CREATE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules js
 DECLARE
     c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
     v_row   jsonb := to_jsonb(p_board);
-    v_names jsonb := v_row - '{id,slug,is_template,score_order,layout_bounds,structure_revision,created_at}'::text[]
+    v_names jsonb := v_row - '{id,slug,is_template,deleted_at,score_order,layout_bounds,structure_revision,created_at}'::text[]
         || '{"order": "", "first_layout": "", "combination": ""}';
     v_rules jsonb;
     v_name  text;
@@ -7939,6 +8320,26 @@ CREATE FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text
 
 COMMENT ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) IS 'Time at which a score was reached; NULL on boards with ties second. Example: SELECT centile_store.shown_time(centile.tie_key(''2024-01-15 12:00Z''), NULL);';
 
+CREATE FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_ranking centile_store.rankings;
+BEGIN
+    SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    PERFORM centile_store.lock_buckets(v_ranking.board_id);
+    PERFORM centile_store.lock_structure(v_ranking.board_id, true);
+    UPDATE centile_store.rankings g SET released_at = clock_timestamp()
+    WHERE g.id = p_ranking_id AND g.players_of <> g.board_id AND g.released_at IS NULL AND g.damaged_at IS NOT NULL;
+    IF FOUND THEN
+        RETURN centile_store.add_rankings(v_ranking.board_id, ARRAY[v_ranking.period_id], ARRAY[v_ranking.players_of]);
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) IS 'Replaces a damaged ranking of a template''s board, and returns the new one. Example: SELECT centile_store.shrink_ranking(1) IS NULL AS is_sound;';
+
 CREATE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) RETURNS TABLE(ranking_id bigint, epoch text, read_at timestamp with time zone, batches bigint[], revision bigint, user_ids bigint[], rank_keys bigint[], tie_keys bigint[], external_ids text[], names text[], avatars text[])
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
@@ -7951,6 +8352,7 @@ BEGIN
     SELECT g.id, centile.epoch(), statement_timestamp(), centile_store.lane_batches(g.board_id, g.lanes), (SELECT v.revision FROM centile_store.profile_revision v), e.*
     FROM unnest(p_ranking_ids) AS r (id)
     JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
+    JOIN centile_store.template_boards b ON b.id = g.players_of
     JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
     CROSS JOIN LATERAL (
         SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place]), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
@@ -8139,7 +8541,8 @@ CREATE TABLE centile_store.inbox (
     event_id text NOT NULL COLLATE pg_catalog."C",
     reason text,
     metadata json,
-    submitted_by name DEFAULT SESSION_USER NOT NULL
+    submitted_by name DEFAULT SESSION_USER NOT NULL,
+    slug text COLLATE pg_catalog."C"
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='10000');
 
@@ -8147,12 +8550,14 @@ COMMENT ON TABLE centile_store.inbox IS 'Events of centile.submit that are not w
 
 COMMENT ON COLUMN centile_store.inbox.event_id IS 'The id of the event, which keeps it from being written twice; a random one if the caller gave none.';
 
+COMMENT ON COLUMN centile_store.inbox.slug IS 'Name of a board of the template board_id that did not exist; NULL otherwise.';
+
 CREATE FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) RETURNS SETOF centile_store.inbox
     LANGUAGE plpgsql
     AS $$
 BEGIN
     IF pg_try_advisory_xact_lock(1128615511, p_board_id) THEN
-        RETURN QUERY SELECT * FROM centile_store.inbox i WHERE i.number >= p_from AND i.board_id = p_board_id ORDER BY i.number LIMIT p_limit;
+        RETURN QUERY SELECT * FROM centile_store.inbox i WHERE i.number >= p_from AND i.board_id = p_board_id AND i.slug IS NULL ORDER BY i.number LIMIT p_limit;
     END IF;
 END
 $$;
@@ -8419,7 +8824,8 @@ BEGIN
         p_user_ids := NULL;
     END IF;
     RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,
-        CASE WHEN p_batches IS NOT NULL THEN '$1' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2' END)
+        CASE WHEN p_batches IS NOT NULL THEN '$1' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2' END,
+        (SELECT g.players_of::text FROM centile_store.rankings g WHERE g.id = p_ranking_id))
     USING p_batches, p_user_ids;
     IF p_user_ids IS NOT NULL THEN
         RETURN QUERY
@@ -8566,6 +8972,59 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) IS 'Replaces all standings of some players of a lane, as a batch. Example: SELECT centile_store.write_players(l, ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+
+CREATE FUNCTION centile_store.write_results(p_period centile_store.periods, p_boards integer[], p_batches bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET work_mem TO '128MB'
+    SET enable_nestloop TO 'off'
+    SET "TimeZone" TO 'UTC'
+    AS $_$
+DECLARE
+    v_board centile_store.boards;
+    v_first bigint := centile_store.first_closed_id(p_period.ends_at);
+BEGIN
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_period.board_id;
+    WITH old AS (
+        DELETE FROM centile_store.closed_boards c
+        WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (p_boards) AND c.period_id = p_period.id RETURNING c.id)
+    DELETE FROM centile_store.closed_results r USING old WHERE r.closed_id = old.id AND r.closed_id >= v_first AND r.closed_id < v_first + (1::bigint << 40);
+    EXECUTE format($query$
+        WITH entry AS MATERIALIZED (
+            SELECT (e.user_id >> 32)::integer AS board_id, e.user_id & 4294967295 AS user_id, e.score, e.rank_key, e.tie_key, e.reached_at FROM (%1$s) e
+        ), board AS MATERIALIZED (
+            SELECT $4 + nextval('centile_store.closed_boards_id_seq') AS id, b.id AS board_id FROM unnest($3) AS b (id)
+        ), result AS MATERIALIZED (
+            SELECT b.id AS closed_id, row_number() OVER places AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at, %3$s AS tiebreak
+            FROM entry e JOIN board b USING (board_id)
+            WINDOW places AS (PARTITION BY b.id ORDER BY e.rank_key DESC, e.tie_key DESC, e.user_id), equals AS (PARTITION BY b.id ORDER BY e.rank_key DESC)
+        ), stored AS (
+            INSERT INTO centile_store.closed_results (closed_id, "position", rank, user_id, score, reached_at, tiebreak)
+            SELECT r.closed_id, r."position", r.rank, r.user_id, r.score, r.reached_at, r.tiebreak FROM result r ORDER BY r.closed_id, r."position"
+        ), later AS MATERIALIZED (
+            SELECT DISTINCT t.board_id, t.user_id FROM centile_store.score_transactions t
+            WHERE t.board_id = ANY ($3) AND t.kind <> 'score' AND t.batch > ($1)[t.lane + 1]
+        ), live AS (
+            SELECT p.board_id, p.user_id, p.rank_keys[n.place] AS rank_key, p.tie_keys[n.place] AS tie_key
+            FROM centile_store.players p CROSS JOIN LATERAL (SELECT array_position(p.period_ids, $2) AS place) n
+            WHERE p.board_id = ANY ($3) AND n.place IS NOT NULL
+        ), difference AS (
+            SELECT board_id, count(*) AS players FROM entry e FULL JOIN live l USING (board_id, user_id) LEFT JOIN later a USING (board_id, user_id)
+            WHERE (e.rank_key, e.tie_key) IS DISTINCT FROM (l.rank_key, l.tie_key) AND a.user_id IS NULL AND $5
+            GROUP BY board_id
+        ), total AS (
+            SELECT r.closed_id, count(*) AS players, max(r.reached_at) AS last_at FROM result r GROUP BY r.closed_id)
+        INSERT INTO centile_store.closed_boards (id, board_id, period_id, players, differences, last_at)
+        SELECT b.id, b.board_id, $2, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
+        FROM board b LEFT JOIN total t ON t.closed_id = b.id LEFT JOIN difference d ON d.board_id = b.board_id
+        $query$,
+        centile_store.entries_query(p_period.id, '$1', NULL, NULL, '$3'),
+        CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
+        CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
+    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed';
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.write_results(p_period centile_store.periods, p_boards integer[], p_batches bigint[]) IS 'Writes the results of boards of a template in a period. Example: SELECT centile_store.write_results(p, ''{}'', ''{}'') FROM centile_store.periods p WHERE p.id = 0;';
 
 CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
@@ -8850,7 +9309,7 @@ CREATE VIEW centile.boards AS
             o.id AS owner_id,
             NULL::text AS template
            FROM centile_store.boards o
-          WHERE (NOT o.is_template)
+          WHERE ((NOT o.is_template) AND (o.deleted_at IS NULL))
         UNION ALL
          SELECT o.id,
             o.slug,
@@ -8876,8 +9335,19 @@ COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buck
 
 COMMENT ON COLUMN centile_store.bucket_counts.revision IS 'The batch that last changed these counts; a layout step keeps it.';
 
+CREATE VIEW centile_store.current_rankings AS
+ SELECT g.id,
+    g.board_id,
+    g.players_of,
+    g.period_id
+   FROM (centile_store.rankings g
+     JOIN centile_store.periods p ON ((p.id = g.period_id)))
+  WHERE ((p.ranking_id = g.id) OR ((p.ranking_id IS NOT NULL) AND (g.players_of <> g.board_id) AND (g.released_at IS NULL)));
+
+COMMENT ON VIEW centile_store.current_rankings IS 'Rankings of periods that are not closed, without those that are being built or were replaced. Example: SELECT id FROM centile_store.current_rankings WHERE players_of = 1;';
+
 CREATE VIEW centile.bucket_occupancy AS
- SELECT b.slug AS board,
+ SELECT n.slug AS board,
     p.kind,
     p.label,
     (u.place)::integer AS place,
@@ -8891,17 +9361,19 @@ CREATE VIEW centile.bucket_occupancy AS
             ELSE NULL::bigint
         END AS to_score,
     u.players,
-    round(((u.players)::numeric / NULLIF(sum(u.players) OVER (PARTITION BY p.ranking_id), (0)::numeric)), 4) AS share,
+    round(((u.players)::numeric / NULLIF(sum(u.players) OVER (PARTITION BY g.id), (0)::numeric)), 4) AS share,
     t.name AS table_name,
     pg_total_relation_size((t.name)::regclass) AS size,
-    p.ranking_id,
+    g.id AS ranking_id,
     p.segment,
     u.rank_key AS low_rank_key,
     u.tie_key AS low_tie_key,
     u.user_key AS low_user_key
-   FROM ((((centile_store.periods p
-     JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     JOIN centile_store.rankings g ON (((g.id = p.ranking_id) AND g.has_bucket_rows)))
+   FROM ((((((centile_store.current_rankings r
+     JOIN centile_store.rankings g ON (((g.id = r.id) AND g.has_bucket_rows)))
+     JOIN centile_store.periods p ON ((p.id = g.period_id)))
+     JOIN centile_store.boards b ON ((b.id = g.board_id)))
+     JOIN centile_store.board_names n ON ((n.id = g.players_of)))
      CROSS JOIN LATERAL ( SELECT u_1.place,
             u_1.bucket,
             u_1.rank_key,
@@ -9150,23 +9622,6 @@ CREATE VIEW centile.imports AS
 
 COMMENT ON VIEW centile.imports IS 'Imports of all boards; an import that has neither ended nor been abandoned prevents the board''s periods from closing. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 
-CREATE TABLE centile_store.outbox (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    period_id bigint NOT NULL,
-    kind text NOT NULL,
-    payload jsonb NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    delivered_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    last_status integer,
-    last_error text,
-    CONSTRAINT outbox_kind_known CHECK ((kind = 'period_closed'::text))
-);
-
-COMMENT ON TABLE centile_store.outbox IS 'Messages for webhooks, written in the transaction that they report, delivered at least once.';
-
 CREATE TABLE centile_store.webhooks (
     board_id integer NOT NULL,
     url text NOT NULL,
@@ -9194,7 +9649,7 @@ CREATE VIEW centile.outbox AS
     b.slug AS board,
     ((p.kind || ':'::text) || p.label) AS period,
     o.kind,
-    (o.payload || jsonb_build_object('message_id', o.id)) AS payload,
+    centile_store.message_payload(o.*) AS payload,
     o.created_at,
     o.delivered_at,
     o.attempts,
@@ -9409,20 +9864,20 @@ CREATE VIEW centile.ranking_counts AS
     x.entries,
     ((x.in_buckets = x.bucket_rows) AND (x.bucket_rows = (x.entries + x.unapplied))) AS agree,
     x.segment
-   FROM ( SELECT b.slug AS board,
+   FROM ( SELECT w.slug AS board,
             p.kind,
             p.label,
             p.segment,
             ( SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
                    FROM centile_store.bucket_counts c,
                     LATERAL unnest(c.counts) n(n)
-                  WHERE (c.ranking_id = p.ranking_id)) AS in_buckets,
+                  WHERE (c.ranking_id = g.id)) AS in_buckets,
             ( SELECT count(*) AS count
                    FROM centile_store.leaderboard_bucket r
-                  WHERE (r.ranking_id = p.ranking_id)) AS bucket_rows,
+                  WHERE (r.ranking_id = g.id)) AS bucket_rows,
             ( SELECT count(*) AS count
                    FROM centile_store.leaderboard l
-                  WHERE (l.ranking_id = p.ranking_id)) AS entries,
+                  WHERE (l.ranking_id = g.id)) AS entries,
             ( SELECT (count(f.was_rank_key) - count(l.user_id))
                    FROM (( SELECT DISTINCT ON (e.user_id) e.user_id,
                             e.was_rank_key
@@ -9433,12 +9888,14 @@ CREATE VIEW centile.ranking_counts AS
                                   ORDER BY a.batch DESC
                                  LIMIT 1), (0)::bigint)))))
                              CROSS JOIN LATERAL UNNEST(c.ranking_ids, c.user_ids, c.was_rank_keys) e(ranking_id, user_id, was_rank_key))
-                          WHERE (e.ranking_id = p.ranking_id)
+                          WHERE (e.ranking_id = g.id)
                           ORDER BY e.user_id, c.batch) f
-                     LEFT JOIN centile_store.leaderboard l ON (((l.ranking_id = p.ranking_id) AND (l.user_id = f.user_id))))) AS unapplied
-           FROM ((centile_store.periods p
-             JOIN centile_store.boards b ON ((b.id = p.board_id)))
-             JOIN centile_store.rankings g ON (((g.id = p.ranking_id) AND g.has_bucket_rows)))) x;
+                     LEFT JOIN centile_store.leaderboard l ON (((l.ranking_id = g.id) AND (l.user_id = f.user_id))))) AS unapplied
+           FROM ((((centile_store.current_rankings o
+             JOIN centile_store.rankings g ON (((g.id = o.id) AND g.has_bucket_rows)))
+             JOIN centile_store.periods p ON ((p.id = g.period_id)))
+             JOIN centile_store.boards b ON ((b.id = g.board_id)))
+             JOIN centile_store.board_names w ON ((w.id = g.players_of)))) x;
 
 COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking with bucket rows by bucket counts, bucket rows and entries, and whether they agree. agree allows for batches that are not applied yet. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
 
@@ -9479,9 +9936,9 @@ CREATE VIEW centile.standings AS
     l.reached_at,
     p.segment,
     l.tiebreak
-   FROM (((((centile_store.periods p
-     JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     JOIN centile_store.rankings g ON (((g.period_id = p.id) AND ((g.id = p.ranking_id) OR ((g.players_of <> g.board_id) AND (p.ranking_id IS NOT NULL))))))
+   FROM (((((centile_store.current_rankings g
+     JOIN centile_store.periods p ON ((p.id = g.period_id)))
+     JOIN centile_store.boards b ON ((b.id = g.board_id)))
      JOIN centile_store.board_names n ON ((n.id = g.players_of)))
      JOIN centile_store.leaderboard l ON ((l.ranking_id = g.id)))
      JOIN centile_store.users u ON ((u.id = l.user_id)));
@@ -9508,7 +9965,7 @@ COMMENT ON COLUMN centile_store.inbox_failures.code IS 'The code of the error ov
 
 CREATE VIEW centile.submissions AS
  SELECT i.number,
-    b.slug AS board,
+    COALESCE(i.slug, b.slug) AS board,
     i.user_id,
     i.points,
     i.event_id,
@@ -9567,7 +10024,7 @@ CREATE VIEW centile.templates AS
     t.boards,
     t.max_boards,
     b.id AS board_id,
-    (to_jsonb(b.*) - '{id,slug,is_template,structure_revision,layout_bounds}'::text[]) AS rules
+    (to_jsonb(b.*) - '{id,slug,is_template,deleted_at,structure_revision,layout_bounds}'::text[]) AS rules
    FROM (centile_store.templates t
      JOIN centile_store.boards b ON ((b.id = t.board_id)));
 
@@ -9751,6 +10208,13 @@ CREATE SEQUENCE centile_store.combined_view_number
 
 COMMENT ON SEQUENCE centile_store.combined_view_number IS 'Numbers of the materialized views of combined boards.';
 
+CREATE TABLE centile_store.corrected_boards (
+    period_id bigint NOT NULL,
+    board_id integer NOT NULL
+);
+
+COMMENT ON TABLE centile_store.corrected_boards IS 'Boards of templates whose results in a closed period lack a correction.';
+
 CREATE TABLE centile_store.cut_offs (
     period_id bigint NOT NULL,
     batches bigint[] NOT NULL,
@@ -9769,6 +10233,16 @@ COMMENT ON COLUMN centile_store.cut_offs.last_at IS 'Time of the board''s last t
 COMMENT ON COLUMN centile_store.cut_offs.verified_revision IS 'Revision of the archive that agreed with the ledger when it was last verified; 0 after damage was found.';
 
 COMMENT ON COLUMN centile_store.cut_offs.last_board IS 'In a period of a template: the last board whose results are written.';
+
+CREATE TABLE centile_store.deletions (
+    board_id integer NOT NULL,
+    owner_id integer NOT NULL,
+    deleted_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+COMMENT ON TABLE centile_store.deletions IS 'Deleted boards and templates whose rows maintenance has yet to remove.';
+
+COMMENT ON COLUMN centile_store.deletions.owner_id IS 'The template of the board, or the board itself.';
 
 CREATE TABLE centile_store.epochs (
     epoch text NOT NULL COLLATE pg_catalog."C",
@@ -10004,8 +10478,14 @@ ALTER TABLE ONLY centile_store.combination_sources
 ALTER TABLE ONLY centile_store.combinations
     ADD CONSTRAINT combinations_pkey PRIMARY KEY (board_id);
 
+ALTER TABLE ONLY centile_store.corrected_boards
+    ADD CONSTRAINT corrected_boards_pkey PRIMARY KEY (period_id, board_id);
+
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
+
+ALTER TABLE ONLY centile_store.deletions
+    ADD CONSTRAINT deletions_pkey PRIMARY KEY (board_id);
 
 ALTER TABLE ONLY centile_store.epochs
     ADD CONSTRAINT epochs_pkey PRIMARY KEY (epoch);
@@ -10131,6 +10611,8 @@ CREATE INDEX inbox_failures_decided_at_idx ON centile_store.inbox_failures USING
 
 CREATE INDEX inbox_failures_user_idx ON centile_store.inbox_failures USING btree (user_id);
 
+CREATE INDEX inbox_slug_idx ON centile_store.inbox USING btree (slug) WHERE (slug IS NOT NULL);
+
 CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin (user_ids) WITH (fastupdate=off);
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
@@ -10155,9 +10637,11 @@ CREATE INDEX quarantine_decided_idx ON centile_store.quarantine USING btree (dec
 
 CREATE INDEX quarantine_waiting_idx ON centile_store.quarantine USING btree (board_id, user_id) WHERE (state = 'waiting'::text);
 
-CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings USING btree (period_id, players_of) WHERE (players_of <> board_id);
+CREATE UNIQUE INDEX rankings_of_template_key ON centile_store.rankings USING btree (period_id, players_of) WHERE ((players_of <> board_id) AND (released_at IS NULL));
 
 CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WHERE (released_at IS NOT NULL);
+
+CREATE INDEX rankings_with_bucket_rows_idx ON centile_store.rankings USING btree (id) WHERE has_bucket_rows;
 
 CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id) WHERE (kind <> 'score'::text);
 
@@ -10203,6 +10687,9 @@ ALTER TABLE ONLY centile_store.periods
 
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
+
+ALTER TABLE ONLY centile_store.template_boards
+    ADD CONSTRAINT template_boards_template_fkey FOREIGN KEY (template_id) REFERENCES centile_store.templates(board_id);
 
 ALTER TABLE ONLY centile_store.templates
     ADD CONSTRAINT templates_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
@@ -10271,6 +10758,9 @@ GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_
 
 REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.delete_board(p_slug text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.delete_board(p_slug text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
@@ -10379,9 +10869,9 @@ GRANT ALL ON FUNCTION centile.resend(p_message_id bigint, p_actor text) TO centi
 REVOKE ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_reader;
-GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_service;
@@ -10468,6 +10958,11 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_entries centile_store.logged_entries) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.announce_boards(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.announce_boards(p_period centile_store.periods) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.applied_key(p_ranking_id bigint, p_user_id bigint, OUT rank_key bigint, OUT tie_key bigint) TO centile_service;
 
@@ -10552,14 +11047,17 @@ GRANT ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT l
 REVOKE ALL ON FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_entries(p_board_id integer, p_entries centile_store.logged_entries, p_boards integer[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text, p_or_template boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.board_named(p_slug text, p_or_template boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.boards_behind() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.boards_behind() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.boards_differences(p_period centile_store.periods, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.boards_differences(p_period centile_store.periods, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.boards_in_inbox(p_busy integer[], p_limit integer, p_from bigint, p_next bigint, p_next_xid bigint, p_asks boolean, OUT from_number bigint, OUT next_number bigint, OUT next_xid bigint, OUT boards integer[], OUT slugs text[]) TO centile_service;
@@ -10606,8 +11104,6 @@ GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards t
 REVOKE ALL ON FUNCTION centile_store.check_buckets(p_buckets text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_buckets(p_buckets text) TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_cut_off(p_period centile_store.periods) TO centile_service;
 
@@ -10618,6 +11114,9 @@ GRANT ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p
 
 REVOKE ALL ON FUNCTION centile_store.check_metadata(p_metadata json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_metadata(p_metadata json) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_own_board(p_board centile_store.boards) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_own_board(p_board centile_store.boards) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_refresh(p_period_id bigint, p_batches bigint[]) TO centile_service;
@@ -10645,11 +11144,19 @@ REVOKE ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at
 GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.close_step(p_period_id bigint, p_cut_off_at timestamp with time zone, OUT cut_off_at timestamp with time zone, OUT is_busy boolean, OUT result text) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.closed_boards TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.closed_board(p_board_id integer, p_period centile_store.periods) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_board(p_board_id integer, p_period centile_store.periods) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.closed_row(p_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.closed_row(p_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.closed_period(p_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.closed_period(p_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) TO centile_service;
@@ -10696,6 +11203,9 @@ GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_argume
 
 REVOKE ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.create_submitted() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_submitted() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) TO centile_service;
@@ -10814,8 +11324,11 @@ GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_se
 REVOKE ALL ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_board_id integer, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_board_id integer, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.grow_board(p_board_id integer, p_players bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.grow_board(p_board_id integer, p_players bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_batch bigint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
@@ -10915,11 +11428,16 @@ GRANT ALL ON FUNCTION centile_store.logged_changes(p_board_id integer, p_ranking
 REVOKE ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[], p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[], p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.message_payload(p_message centile_store.outbox) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.message_payload(p_message centile_store.outbox) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) TO centile_service;
@@ -11046,6 +11564,9 @@ REVOKE ALL ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[],
 GRANT ALL ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) TO centile_operator;
 GRANT ALL ON PROCEDURE centile_store.refresh_archives(IN p_period_ids bigint[], IN p_reason text, INOUT is_busy boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.refresh_boards(p_period centile_store.periods, p_actor text, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refresh_boards(p_period centile_store.periods, p_actor text, p_reason text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) TO centile_operator;
 GRANT ALL ON FUNCTION centile_store.refresh_step(p_period_id bigint, p_reason text, OUT is_busy boolean, OUT is_refreshed boolean, OUT result text, OUT next bigint[]) TO centile_service;
@@ -11066,8 +11587,17 @@ GRANT ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all bo
 REVOKE ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.remove_deleted(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_deleted(p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.remove_results(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_results(p_period centile_store.periods) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.remove_structure(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_structure(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.repair_players(p_ranking_id bigint, p_lane smallint, p_batch bigint, p_up_to bigint, p_user_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_only_zeros boolean[]) TO centile_service;
@@ -11131,6 +11661,9 @@ GRANT ALL ON FUNCTION centile_store.shown_tiebreak(p_tie_key bigint, p_tiebreak_
 
 REVOKE ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_order text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) TO centile_service;
@@ -11225,6 +11758,9 @@ GRANT ALL ON FUNCTION centile_store.write_act(p_board_id integer, p_lane centile
 REVOKE ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_players(p_lane centile_store.board_lanes, p_players centile_store.player_standings[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.write_results(p_period centile_store.periods, p_boards integer[], p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_results(p_period centile_store.periods, p_boards integer[], p_batches bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;
 
@@ -11250,16 +11786,23 @@ GRANT SELECT ON TABLE centile.archive_index TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.audit_log TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.board_names TO centile_reader;
+GRANT USAGE ON SEQUENCE centile_store.boards_id_seq TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.template_boards TO centile_service;
+
 GRANT SELECT ON TABLE centile_store.board_names TO centile_service;
 
 GRANT SELECT ON TABLE centile.audit_log TO centile_reader;
 GRANT SELECT ON TABLE centile.audit_log TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.templates TO centile_service;
+
 GRANT SELECT ON TABLE centile.boards TO centile_reader;
 GRANT SELECT ON TABLE centile.boards TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
+
+GRANT SELECT ON TABLE centile_store.current_rankings TO centile_service;
 
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_reader;
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_service;
@@ -11294,8 +11837,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_serv
 
 GRANT SELECT ON TABLE centile.imports TO centile_reader;
 GRANT SELECT ON TABLE centile.imports TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;
 
@@ -11352,9 +11893,17 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.attribute_moves TO cent
 
 GRANT SELECT,INSERT ON TABLE centile_store.attribute_values TO centile_service;
 
+GRANT USAGE ON SEQUENCE centile_store.closed_boards_id_seq TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.closed_results TO centile_service;
+
 GRANT USAGE ON SEQUENCE centile_store.combined_view_number TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.corrected_boards TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.deletions TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.epochs TO centile_service;
 

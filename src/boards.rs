@@ -10,7 +10,7 @@ use crate::{
     Error, Resource, Result,
     model::{
         act::Actor,
-        board::{Board, BoardFilter, BoardSettings, BoardSlug, KEPT_ARCHIVES_MAX, Mode, Reading},
+        board::{Board, BoardFilter, BoardPattern, BoardSettings, BoardSlug, KEPT_ARCHIVES_MAX, Mode, Reading},
         json::EXACT_MAX,
         key::Key,
         name::Named as _,
@@ -95,6 +95,17 @@ pub(crate) async fn readable(
     // A key that lists no boards may read all of them.
     let readable = key.map_or(Some(&[][..]), |key| Some(&*key.boards).filter(|boards| !boards.is_empty()));
     reader.boards(BoardFilter { after: after.as_ref(), readable, ..filter }).await
+}
+
+/// [`Error::NotFound`] if no board or template has this name or pattern.
+pub async fn check_pattern(boards: &Boards, pattern: &BoardPattern) -> Result<()> {
+    match pattern.to_string().parse::<BoardSlug>() {
+        Ok(slug) => find(boards, &slug).await.map(drop),
+        Err(_) if boards.reader.templates(None).await?.iter().any(|template| template.pattern == pattern.to_string()) => {
+            Ok(())
+        }
+        Err(_) => Err(Error::not_found(Resource::Board, pattern.to_string())),
+    }
 }
 
 /// Returns the board with this slug, from the cache if possible. [`Error::NotFound`] if there is

@@ -243,6 +243,10 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_KEY_BURST", value_name = "N", default_value = "2000")]
     key_burst: NonZero<u32>,
 
+    /// Maximum new boards of templates per minute per key; 0 for no limit
+    #[arg(long, env = "CENTILE_KEY_BOARDS", value_name = "N", default_value_t = 6_000)]
+    key_boards: u32,
+
     /// Maximum requests per second per address, without a key; 0 for no limit
     ///
     /// IPv6 addresses count by /64 network.
@@ -406,6 +410,7 @@ impl InstanceFlags {
             public_profile: self.public_profile.clone(),
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             key_rate: Rate::new(self.key_rate, self.key_burst),
+            key_boards: NonZero::new(self.key_boards),
             address_rate: Rate::new(self.address_rate, self.address_burst),
             trusted_proxies: self.trusted_proxies.clone(),
             cors_origins: self.cors_origins.clone(),

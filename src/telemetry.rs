@@ -274,6 +274,7 @@ fn describe() {
         ("centile_archive_differences", "Players whose live entry differed from the ledger, over all archives."),
         (COUNTS_WRONG, "Wrong counts of players at this process's last check."),
         ("centile_archives_to_refresh", "Archives that need a refresh after a correction."),
+        ("centile_template_boards", "Boards of a template."),
         ("centile_imports_open", "Imports that have not ended; their boards' periods stay open."),
         ("centile_imports_cut_short", "Imports that were interrupted and not abandoned."),
         ("centile_released_rankings", "Released rankings with rows still to be removed."),

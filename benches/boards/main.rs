@@ -1,11 +1,13 @@
 //! Measures boards of a template beside one board with as many players. `cargo bench --bench boards`
 //! prints a table.
 //!
-//! `BENCH_BOARDS` (100,000) sets the number of boards, `BENCH_PLAYERS` (100) the players of each,
-//! `BENCH_ROUNDS` (3) the number of rounds; each round loads both in turn.
+//! `BENCH_BOARDS` (100,000) sets the number of boards, `BENCH_PLAYERS` (20) the players of each,
+//! `BENCH_ROUNDS` (3) the number of rounds; each round loads both in turn. With `BENCH_ROUNDS=0`, it only
+//! fills the boards and prints their size on disk. `BENCH_WEEKS=0` keeps the ranking of all time only,
+//! and closes no week.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
-use std::path::Path;
+use std::{path::Path, thread, time::Instant};
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,6 +18,8 @@ use common::{
 };
 
 const SECONDS: u32 = 8;
+/// Callers who write scores while a week is closed.
+const CLOSING_CALLERS: u32 = 32;
 /// Users, of whom each board has some.
 const USERS: u32 = 100_000;
 
@@ -29,15 +33,19 @@ struct Load {
 
 #[tokio::main]
 async fn main() -> BenchResult<()> {
-    let (boards, players) = (number_of("BENCH_BOARDS", 100_000)?, number_of("BENCH_PLAYERS", 100)?);
-    let rounds = number_of("BENCH_ROUNDS", 3)?;
-    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, boards, players, rounds)).await
+    let (boards, players) = (number_of("BENCH_BOARDS", 100_000)?, number_of("BENCH_PLAYERS", 20)?);
+    let (rounds, has_weeks) = (number_of("BENCH_ROUNDS", 3)?, number_of("BENCH_WEEKS", 1)? > 0);
+    Bench::run_as_recommended(async |bench, dir| {
+        println!("{}", bench.machine()?);
+        println!("{boards} boards of {players} players, and one board of {USERS}; all time{}", if has_weeks { " and a week" } else { "" });
+        fill(bench, boards, players, has_weeks)?;
+        if rounds > 0 { measure(bench, dir, [boards, players], rounds, has_weeks) } else { Ok(()) }
+    })
+    .await
 }
 
-fn measure(bench: &Bench, dir: &Path, boards: u32, players: u32, rounds: u32) -> BenchResult<()> {
-    fill(bench, boards, players)?;
-    println!("{}\n{boards} boards of {players} players, all time, and one board of {USERS}", bench.machine()?);
-    let serve = Serve::start(bench, &["--no-maintenance", "--index-memory", "256"])?;
+fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, has_weeks: bool) -> BenchResult<()> {
+    let serve = Serve::start(bench, &["--no-maintenance", "--index-memory", "256", "--key-boards", "0"])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     // The players of board n are those after n, in steps.
     let board = format!("local n = math.random({boards})");
@@ -65,7 +73,19 @@ fn measure(bench: &Bench, dir: &Path, boards: u32, players: u32, rounds: u32) ->
             connections: 32,
             requests: [of_board("GET", "/scores?limit=10'", "nil"), of_one("GET", "/scores?limit=10'", "nil")],
         },
+        // Beside a score on a board of the template that exists.
+        Load {
+            what: "first score of a new board, one caller",
+            connections: 1,
+            requests: [
+                format!("(function() local p = math.random({USERS}) return wrk.format('POST', '/v1/boards/level-new-' .. math.random(1e12) .. '/scores', nil, {score}) end)()"),
+                of_board("POST", "/scores'", score),
+            ],
+        },
     ];
+    let run = |request: &str, connections, seconds, seed| {
+        wrk::run(dir, &Run { address: &serve.address, connections, seconds, seed, key: key.trim(), request, varies: true })
+    };
     println!("| load | boards of a template, per second | p50, ms | one board, per second | p50, ms | ratio |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for Load { what, connections, requests } in &loads {
@@ -74,9 +94,7 @@ fn measure(bench: &Bench, dir: &Path, boards: u32, players: u32, rounds: u32) ->
         // The first round warms up.
         for round in 0..=rounds {
             for (n, request) in requests.iter().enumerate() {
-                let (address, key, seed) = (serve.address.as_str(), key.trim(), round);
-                let (connections, seconds) = (*connections, SECONDS);
-                let answers = wrk::run(dir, &Run { address, connections, seconds, seed, key, request, varies: true })?;
+                let answers = run(request, *connections, SECONDS, round)?;
                 if answers.errors > 0 {
                     return Err(format!("{what}: {answers:?}").into());
                 }
@@ -90,13 +108,36 @@ fn measure(bench: &Bench, dir: &Path, boards: u32, players: u32, rounds: u32) ->
         println!("| {what} | {small:.0} | {small_p50:.2} | {one:.0} | {one_p50:.2} | {:.2} |", small / one);
     }
     println!("\npeak memory of the instance: {:.0} MiB", serve.peak_memory_mb()?);
+    if has_weeks {
+        let quiet = run(&loads[0].requests[0], CLOSING_CALLERS, SECONDS, 100)?;
+        let relations = || bench.psql("SELECT count(*) FROM pg_class");
+        let before = relations()?;
+        bench.psql("UPDATE centile_store.periods p SET ends_at = now() FROM centile_store.templates t WHERE p.board_id = t.board_id AND p.kind = 'week'")?;
+        let (closed, meanwhile) = thread::scope(|scope| {
+            let closing = scope.spawn(|| {
+                let began = Instant::now();
+                let said = bench.centile(&["close", "--due"]).map_err(|error| error.to_string());
+                (began.elapsed().as_secs_f64(), said)
+            });
+            let meanwhile = run(&loads[0].requests[0], CLOSING_CALLERS, SECONDS, 101);
+            (closing.join(), meanwhile)
+        });
+        let ((seconds, said), meanwhile) = (closed.map_err(|_| "the closing failed")?, meanwhile?);
+        println!("closing the week of the template: {seconds:.1} s: {}", said?.trim());
+        println!(
+            "scores of {CLOSING_CALLERS} callers before and during the first {SECONDS} s: {:.0} and {:.0}/s, p99 {:.0} and {:.0} ms; errors {}",
+            quiet.requests as f64 / quiet.seconds, meanwhile.requests as f64 / meanwhile.seconds, quiet.p99, meanwhile.p99, quiet.errors + meanwhile.errors
+        );
+        println!("relations before and after: {} and {}", before.trim(), relations()?.trim());
+    }
     Ok(())
 }
 
 /// Creates the boards of a template, and one board, with a score of each player. The rows of a board
 /// are not adjacent, as if all boards had grown together.
-fn fill(bench: &Bench, boards: u32, players: u32) -> BenchResult<()> {
-    let rules = r#"{"periods": ["all_time"], "lanes": 2}"#;
+fn fill(bench: &Bench, boards: u32, players: u32, has_weeks: bool) -> BenchResult<()> {
+    let periods = if has_weeks { r#""all_time", "week""# } else { r#""all_time""# };
+    let rules = format!(r#"{{"periods": [{periods}], "lanes": 2}}"#);
     bench.psql(&format!(
         "SELECT centile.create_board('main', '{rules}');
          SELECT centile.set_template('level', 'level-*', '{rules}', 10000000);
@@ -125,9 +166,9 @@ fn fill(bench: &Bench, boards: u32, players: u32) -> BenchResult<()> {
          SELECT g.board_id, g.period_id, b.id, g.lanes, false, 100, g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys
          FROM centile_store.template_boards b JOIN centile_store.rankings g ON g.players_of = b.template_id;
          INSERT INTO centile_store.players (board_id, lane, user_id, batch, period_ids, rank_keys, tie_keys)
-         SELECT t.board_id, t.lane, t.user_id, 1, ARRAY[p.id], ARRAY[t.points], ARRAY[centile.tie_key(t.occurred_at)]
+         SELECT t.board_id, t.lane, t.user_id, 1, p.ids, array_fill(t.points, ARRAY[cardinality(p.ids)]), array_fill(centile.tie_key(t.occurred_at), ARRAY[cardinality(p.ids)])
          FROM centile_store.score_transactions t
-         JOIN centile_store.periods p ON p.board_id = centile_store.owner_of(t.board_id);
+         JOIN (SELECT p.board_id, array_agg(p.id ORDER BY p.id) AS ids FROM centile_store.periods p GROUP BY p.board_id) p ON p.board_id = centile_store.owner_of(t.board_id);
          UPDATE centile_store.board_lanes SET batch = 1, last_at = now();
          INSERT INTO centile_store.applied (board_id, lane, batch) SELECT l.board_id, l.lane, 1 FROM centile_store.board_lanes l;
          INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys)

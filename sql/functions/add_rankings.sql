@@ -10,7 +10,7 @@ AS $$
     JOIN centile_store.boards b ON b.id = p_board_id
     CROSS JOIN (SELECT ARRAY[centile_store.key_min()] AS low) x
     ORDER BY r.period_id, r.players_of
-    ON CONFLICT (period_id, players_of) WHERE players_of <> board_id DO NOTHING
+    ON CONFLICT (period_id, players_of) WHERE players_of <> board_id AND released_at IS NULL DO NOTHING
     RETURNING id
 $$;
 

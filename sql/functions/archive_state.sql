@@ -5,14 +5,13 @@ CREATE OR REPLACE FUNCTION centile_store.archive_state(p_board_id integer, p_per
 RETURNS TABLE (epoch text, players bigint, revision bigint, frozen_size integer)
 LANGUAGE sql STABLE
 AS $$
-    SELECT centile.epoch(), p.archive_players, (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
-    FROM (SELECT p.board_id, p.state, p.archive_revision, p.archive_players, p.archive_dropped_at FROM centile_store.periods p WHERE p.id = p_period_id
-          UNION ALL
-          SELECT p.board_id, p.state, c.archive_revision, c.players, p.archive_dropped_at
-          FROM centile_store.closed_boards c JOIN centile_store.periods p ON p.id = c.period_id WHERE c.id = p_period_id) p
+    SELECT centile.epoch(), coalesce(c.players, p.archive_players), (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
+    FROM (SELECT) one
+    LEFT JOIN LATERAL centile_store.closed_row(p_period_id) c ON true
+    JOIN centile_store.periods p ON p.id = coalesce(c.period_id, p_period_id)
     JOIN centile_store.boards b ON b.id = p.board_id
     WHERE p.board_id = p_board_id
-      AND p.state = 'closed' AND p.archive_revision = p_revision AND p.archive_dropped_at IS NULL
+      AND p.state = 'closed' AND coalesce(c.archive_revision, p.archive_revision) = p_revision AND p.archive_dropped_at IS NULL
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 

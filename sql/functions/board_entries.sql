@@ -13,7 +13,7 @@ BEGIN
     FOR v_try IN 1 .. 2 LOOP
         v_rankings := ARRAY(
             SELECT g.id FROM unnest(v_periods, p_boards) WITH ORDINALITY AS e (period_id, board_id, place)
-            LEFT JOIN centile_store.rankings g ON g.players_of = e.board_id AND g.period_id = e.period_id AND g.players_of <> g.board_id
+            LEFT JOIN centile_store.rankings g ON g.players_of = e.board_id AND g.period_id = e.period_id AND g.players_of <> g.board_id AND g.released_at IS NULL
             ORDER BY e.place);
         EXIT WHEN array_position(v_rankings, NULL) IS NULL;
         PERFORM centile_store.add_rankings(p_board_id, v_periods, p_boards);

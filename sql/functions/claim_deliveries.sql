@@ -32,7 +32,7 @@ AS $$
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, (o.payload || jsonb_build_object('message_id', o.id))::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, centile.message_payload(o.id)::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(integer, text[]) IS

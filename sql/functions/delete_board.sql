@@ -29,9 +29,11 @@ BEGIN
         DELETE FROM centile_store.webhooks w WHERE w.board_id = v_board.id;
         DELETE FROM centile_store.combination_sources s WHERE s.board_id = v_board.id;
         DELETE FROM centile_store.combinations c WHERE c.board_id = v_board.id;
+        UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL WHERE p.board_id = v_board.id AND p.ranking_id IS NOT NULL;
         UPDATE centile_store.boards b SET slug = '-' || b.id, deleted_at = clock_timestamp(), rolling = '{}', snapshots = NULL WHERE b.id = v_board.id;
     ELSE
         DELETE FROM centile_store.template_boards t WHERE t.id = v_board.id;
+        UPDATE centile_store.rankings g SET released_at = clock_timestamp() WHERE g.board_id = v_owner AND g.players_of = v_board.id AND g.has_bucket_rows;
         UPDATE centile_store.templates t SET boards = t.boards - 1 WHERE t.board_id = v_owner;
     END IF;
     UPDATE centile_store.api_keys k

@@ -9,7 +9,7 @@
 --
 -- Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is kept.
 -- Without p_whole, only if this revision has not been verified. Of a combined board: its view,
--- number of players and frozen top.
+-- number of players and frozen top. Of a template: always all its boards.
 CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10, p_whole boolean DEFAULT true)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
@@ -34,15 +34,16 @@ BEGIN
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
+        IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+            RETURN QUERY SELECT * FROM centile_store.boards_differences(v_period, p_limit);
+            RETURN QUERY
+            SELECT d.* FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.ranking_differences(g.id, p_limit) d
+            WHERE g.period_id = p_period_id AND g.players_of <> g.board_id AND g.has_bucket_rows AND g.released_at IS NULL AND d.kind NOT LIKE 'entry%';
+        END IF;
     ELSIF v_period.frozen_top IS NULL THEN
         RETURN;
     ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
-        RETURN QUERY
-        SELECT 'archive players', 'results of the template''s boards', to_jsonb(v_period.archive_players), to_jsonb(x.players), 1::bigint
-        FROM (SELECT count(r.closed_id) AS players FROM centile_store.closed_boards c JOIN centile_store.closed_results r ON r.closed_id = c.id
-              WHERE c.period_id = p_period_id AND c.id >= centile_store.first_closed_id(v_period.ends_at)
-                AND c.id < centile_store.first_closed_id(v_period.ends_at + interval '1 month')) x
-        WHERE x.players <> v_period.archive_players;
+        RETURN QUERY SELECT * FROM centile_store.boards_differences(v_period, p_limit);
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                       WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
         RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;

@@ -20,7 +20,11 @@ BEGIN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
         -- Before the update, so that other sessions can change the period meanwhile.
-        PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
+        IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+            PERFORM centile_store.remove_results(v_period);
+        ELSE
+            PERFORM centile_store.remove_archive(p_period_id, v_period.archive_name);
+        END IF;
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
 END

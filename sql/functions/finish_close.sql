@@ -64,6 +64,9 @@ BEGIN
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
     FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT b.is_template;
+    IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        PERFORM centile_store.announce_boards(v_period);
+    END IF;
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END

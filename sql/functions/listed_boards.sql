@@ -1,13 +1,12 @@
 -- Each call is planned with its values: the order of slugs suits frequent tags, and the index of tags
--- rare ones. Sessions of readers allow no bitmap scans, which that index needs. No slug has a
--- character above z, so the slugs with a prefix lie below prefix and ~.
+-- rare ones. Sessions of readers allow no bitmap scans, which that index needs.
 CREATE OR REPLACE FUNCTION centile_store.listed_boards(p_tag text, p_template text, p_prefix text, p_after text, p_readable text[], p_limit bigint) RETURNS SETOF text
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_custom_plan
 SET enable_bitmapscan = on
 AS $$
 DECLARE
-    v_rules centile_store.boards;
+    v_rules record;
     v_start text;
 BEGIN
     IF p_template IS NOT NULL THEN
@@ -15,7 +14,7 @@ BEGIN
         v_start := rtrim(v_rules.slug, '*');
         RETURN QUERY
         SELECT n.slug FROM centile_store.template_boards n
-        WHERE n.slug >= v_start AND n.slug < v_start || '~' AND n.slug >= p_prefix AND n.slug < p_prefix || '~' AND n.slug > p_after
+        WHERE n.slug ^@ v_start AND (p_prefix = '' OR n.slug ^@ p_prefix) AND n.slug > p_after
           AND (p_readable IS NULL OR v_rules.reading = 'public' OR v_rules.slug = ANY (p_readable) OR n.slug = ANY (p_readable)) AND (p_tag IS NULL OR p_tag = ANY (v_rules.tags))
         ORDER BY n.slug LIMIT p_limit;
         RETURN;
@@ -24,12 +23,12 @@ BEGIN
     SELECT l.slug
     FROM ((SELECT b.slug FROM centile_store.boards b
            WHERE NOT b.is_template AND b.deleted_at IS NULL AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
-             AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~'
+             AND b.slug > p_after AND (p_prefix = '' OR b.slug ^@ p_prefix)
            ORDER BY b.slug LIMIT p_limit)
           UNION ALL
           SELECT b.slug FROM centile_store.boards b
           WHERE NOT b.is_template AND b.deleted_at IS NULL AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
-            AND b.slug > p_after AND b.slug >= p_prefix AND b.slug < p_prefix || '~') l
+            AND b.slug > p_after AND (p_prefix = '' OR b.slug ^@ p_prefix)) l
     ORDER BY l.slug
     LIMIT p_limit;
 END

@@ -11,12 +11,10 @@ AS $$
 DECLARE
     v_before  centile_store.periods;
     v_after   centile_store.periods;
-    v_was     bigint[];
-    v_is      bigint[];
+    v_was     bigint[]; v_is bigint[];
     v_marked  timestamptz;
     v_keeps   boolean;
-    v_players bigint;
-    v_last_at timestamptz;
+    v_players bigint; v_last_at timestamptz;
     v_outdated bigint[];
 BEGIN
     -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
@@ -27,14 +25,8 @@ BEGIN
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
-    END IF;
-    IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_before.board_id) THEN
-        v_after := centile_store.refresh_boards(v_before);
-        PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
-            jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players),
-            jsonb_strip_nulls(jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'reason', p_reason)),
-            centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
-        RETURN v_after.archive_revision;
+    ELSIF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_before.board_id) THEN
+        RETURN centile_store.refresh_boards(v_before, p_actor, p_reason);
     END IF;
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.

@@ -1,6 +1,6 @@
 -- centile_store.refresh_archive for a period of a template: the boards with a correction. The caller has
 -- locked the cut-off. Takes the boards before the batches: these then include their corrections.
-CREATE OR REPLACE FUNCTION centile_store.refresh_boards(p_period centile_store.periods) RETURNS centile_store.periods
+CREATE OR REPLACE FUNCTION centile_store.refresh_boards(p_period centile_store.periods, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -20,9 +20,13 @@ BEGIN
         -- Keeps the mark of a later correction.
         corrected_at = CASE WHEN p.corrected_at IS DISTINCT FROM p_period.corrected_at THEN p.corrected_at END
     WHERE p.id = p_period.id RETURNING * INTO v_after;
-    RETURN v_after;
+    PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
+        jsonb_build_object('revision', p_period.archive_revision, 'players', p_period.archive_players),
+        jsonb_strip_nulls(jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'reason', p_reason)),
+        centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
+    RETURN v_after.archive_revision;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.refresh_boards(centile_store.periods) IS
-'Writes again the results of a template''s boards that have a correction. Example: SELECT (centile_store.refresh_boards(p)).archive_revision FROM centile_store.periods p WHERE p.id = 0;';
+COMMENT ON FUNCTION centile_store.refresh_boards(centile_store.periods, text, text) IS
+'Writes again the results of a template''s boards that have a correction. Example: SELECT centile_store.refresh_boards(p, ''dora'', ''a correction'') FROM centile_store.periods p WHERE p.id = 0;';

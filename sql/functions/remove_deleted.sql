@@ -27,8 +27,6 @@ BEGIN
     IF v_deletion.owner_id <> v_deletion.board_id THEN
         DELETE FROM centile_store.closed_results r USING centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id AND r.closed_id = c.id;
         DELETE FROM centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id;
-        UPDATE centile_store.rankings g SET released_at = clock_timestamp() FROM centile_store.periods p
-        WHERE p.board_id = v_deletion.owner_id AND g.period_id = p.id AND g.players_of = v_deletion.board_id AND g.has_bucket_rows AND g.released_at IS NULL;
         DELETE FROM centile_store.rankings g USING centile_store.periods p
         WHERE p.board_id = v_deletion.owner_id AND g.period_id = p.id AND g.players_of = v_deletion.board_id AND NOT g.has_bucket_rows;
         DELETE FROM centile_store.deletions d WHERE d.board_id = v_deletion.board_id;
@@ -41,7 +39,6 @@ BEGIN
         UPDATE centile_store.periods p SET archive_name = NULL, frozen_top = NULL, archive_dropped_at = coalesce(p.archive_dropped_at, clock_timestamp()) WHERE p.id = v_archive.id;
         RETURN 1;
     END IF;
-    UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL WHERE p.board_id = v_deletion.board_id AND p.ranking_id IS NOT NULL;
     UPDATE centile_store.rankings g SET released_at = clock_timestamp() WHERE g.board_id = v_deletion.board_id AND g.released_at IS NULL;
     IF EXISTS (SELECT FROM centile_store.rankings g WHERE g.board_id = v_deletion.board_id) THEN
         RETURN centile_store.remove_released(p_limit);

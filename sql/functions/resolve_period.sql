@@ -1,10 +1,10 @@
 -- By the database's clock: 'week', 'week:previous', 'week:-4', 'week:2024-01-15', 'season:spring',
 -- 'rolling:7d'. 'week@country:DE' means a segment of the week. No row if the period cannot exist;
 -- no period_id if it has no scores. The selector means this period from valid_from to valid_until,
--- so that the service may cache it. p_owner_id: the template of the board, or the board, if the caller
--- knows it. archive_revision is NULL unless the period is closed and its
--- archive kept; a segment without scores has that of its whole period. In a closed period, period_id is
--- that of the board's results (closed_boards) on a board of a template.
+-- so that the service may cache it. p_owner_id: the board's template, or the board, if the caller knows
+-- it. archive_revision is NULL unless the period is closed and its archive kept; a segment without
+-- scores has that of its whole period. The period_id of a closed period on a template's board is the id
+-- of the board's results in closed_boards.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text, p_owner_id integer DEFAULT NULL)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)
@@ -20,11 +20,11 @@ DECLARE
     v_label text := nullif(substr(v_whole, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
-    v_from  timestamptz := '-infinity';
-    v_until timestamptz := 'infinity';
-    v_owner integer := coalesce(p_owner_id, centile_store.owner_of(p_board_id)); v_is_template boolean;
+    v_from  timestamptz := '-infinity'; v_until timestamptz := 'infinity';
+    v_owner integer := coalesce(p_owner_id, centile_store.owner_of(p_board_id));
+    v_is_template boolean;
 BEGIN
-    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND b.deleted_at IS NULL AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
@@ -64,9 +64,8 @@ BEGIN
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
            CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
-                WHEN p.state = 'closed' THEN 'closed'
                 -- No player belongs to this segment of a closed period.
-                WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
+                WHEN p.state = 'closed' OR (p.id IS NULL AND w.state = 'closed') THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.archive_dropped_at IS NOT NULL THEN NULL WHEN c.id IS NOT NULL THEN c.archive_revision WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one

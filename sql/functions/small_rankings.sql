@@ -1,5 +1,6 @@
 -- Whole rankings of boards of templates, with the players' names, in one snapshot. Their players are
--- few, and adjacent in the primary key. A ranking that is no longer current has no row. In plpgsql,
+-- few, and adjacent in the primary key. A ranking that is no longer current, or whose board was deleted,
+-- has no row. In plpgsql,
 -- which keeps its plans.
 CREATE OR REPLACE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[])
 RETURNS TABLE (ranking_id bigint, epoch text, read_at timestamptz, batches bigint[], revision bigint,
@@ -15,6 +16,7 @@ BEGIN
     SELECT g.id, centile.epoch(), statement_timestamp(), centile_store.lane_batches(g.board_id, g.lanes), (SELECT v.revision FROM centile_store.profile_revision v), e.*
     FROM unnest(p_ranking_ids) AS r (id)
     JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
+    JOIN centile_store.template_boards b ON b.id = g.players_of
     JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
     CROSS JOIN LATERAL (
         SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place]), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)

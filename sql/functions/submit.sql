@@ -11,6 +11,7 @@ DECLARE
     c_text     constant text := '^[^\u0001-\u001f\u007f-\u009f]+$';
     v_event_id text := coalesce(id, gen_random_uuid()::text);
     v_board_id integer;
+    v_slug     text;
     v_mode     text;
     v_ties     text;
     v_own      xid8;
@@ -19,7 +20,15 @@ BEGIN
     -- Most boards are found without a call of plpgsql.
     SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.slug = board AND NOT b.is_template AND b.deleted_at IS NULL;
     IF NOT FOUND THEN
-        SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.board_named(board) b;
+        SELECT n.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.template_boards n JOIN centile_store.boards b ON b.id = n.template_id WHERE n.slug = board;
+    END IF;
+    IF NOT FOUND THEN
+        -- The service creates the board: that takes a lock.
+        v_slug := board;
+        SELECT b.id, b.mode, b.ties INTO v_board_id, v_mode, v_ties FROM centile_store.boards b WHERE b.id = centile_store.template_of(board) AND board ~ '^[a-z][a-z0-9_-]{0,39}$';
+    END IF;
+    IF NOT FOUND THEN
+        PERFORM centile_store.board_named(board);
     END IF;
     IF v_mode = 'combined' THEN
         RAISE EXCEPTION 'board % is computed from other boards: write to those', board USING ERRCODE = 'CB409', DETAIL = 'board_combined';
@@ -41,8 +50,8 @@ BEGIN
         PERFORM centile_store.check_metadata(metadata);
     END IF;
     v_own := pg_current_xact_id();
-    INSERT INTO centile_store.inbox (board_id, user_id, points, event_id, tiebreak, reason, metadata)
-    VALUES (v_board_id, user_id, points, v_event_id, tiebreak, reason, metadata)
+    INSERT INTO centile_store.inbox (board_id, slug, user_id, points, event_id, tiebreak, reason, metadata)
+    VALUES (v_board_id, v_slug, user_id, points, v_event_id, tiebreak, reason, metadata)
     RETURNING inbox.number INTO v_number;
     RETURN json_build_array(v_number, board, user_id, v_event_id, v_own);
 END

@@ -5,7 +5,7 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
     IF pg_try_advisory_xact_lock(1128615511, p_board_id) THEN
-        RETURN QUERY SELECT * FROM centile_store.inbox i WHERE i.number >= p_from AND i.board_id = p_board_id ORDER BY i.number LIMIT p_limit;
+        RETURN QUERY SELECT * FROM centile_store.inbox i WHERE i.number >= p_from AND i.board_id = p_board_id AND i.slug IS NULL ORDER BY i.number LIMIT p_limit;
     END IF;
 END
 $$;

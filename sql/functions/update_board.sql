@@ -20,7 +20,8 @@ BEGIN
     v_new := centile_store.set_rules(v_board, p_rules);
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.tiebreak_order, v_new.tiebreak_sum, v_new.lanes, v_new.time_zone, v_new.segments)
            IS DISTINCT FROM (v_board.mode, v_board.score_order, v_board.ties, v_board.tiebreak_order, v_board.tiebreak_sum, v_board.lanes, v_board.time_zone, v_board.segments)
-       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
+       AND (EXISTS (SELECT FROM centile_store.template_boards t WHERE t.template_id = v_board.id)
+            OR EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             -- A lane may have batches without scores: see centile_store.move_player.
             OR EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN

@@ -13,7 +13,8 @@ BEGIN
         p_user_ids := NULL;
     END IF;
     RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,
-        CASE WHEN p_batches IS NOT NULL THEN '$1' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2' END)
+        CASE WHEN p_batches IS NOT NULL THEN '$1' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2' END,
+        (SELECT g.players_of::text FROM centile_store.rankings g WHERE g.id = p_ranking_id))
     USING p_batches, p_user_ids;
     IF p_user_ids IS NOT NULL THEN
         RETURN QUERY

@@ -40,14 +40,14 @@ BEGIN
             GROUP BY board_id
         ), total AS (
             SELECT r.closed_id, count(*) AS players, max(r.reached_at) AS last_at FROM result r GROUP BY r.closed_id)
-        INSERT INTO centile_store.closed_boards (id, board_id, period_id, players, differences, last_at)
-        SELECT b.id, b.board_id, $2, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
+        INSERT INTO centile_store.closed_boards (id, board_id, period_id, archive_revision, players, differences, last_at)
+        SELECT b.id, b.board_id, $2, $6, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
         FROM board b LEFT JOIN total t ON t.closed_id = b.id LEFT JOIN difference d ON d.board_id = b.board_id
         $query$,
         centile_store.entries_query(p_period.id, '$1', NULL, NULL, '$3'),
         CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
         CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
-    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed';
+    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed', p_period.archive_revision + 1;
 END
 $$;
 

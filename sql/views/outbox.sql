@@ -1,6 +1,6 @@
 -- next_attempt_at is NULL without a webhook. 'infinity' marks messages from before the webhook.
 CREATE OR REPLACE VIEW centile.outbox AS
-SELECT o.id AS message_id, b.slug AS board, p.kind || ':' || p.label AS period, o.kind, o.payload || jsonb_build_object('message_id', o.id) AS payload, o.created_at, o.delivered_at, o.attempts,
+SELECT o.id AS message_id, b.slug AS board, p.kind || ':' || p.label AS period, o.kind, centile.message_payload(o.id) AS payload, o.created_at, o.delivered_at, o.attempts,
        CASE WHEN o.delivered_at IS NULL AND w.board_id IS NOT NULL AND isfinite(o.next_attempt_at) THEN o.next_attempt_at END AS next_attempt_at,
        o.last_status, o.last_error
 FROM centile_store.outbox o

@@ -1,5 +1,5 @@
 CREATE OR REPLACE VIEW centile.submissions AS
-SELECT i.number, b.slug AS board, i.user_id, i.points, i.event_id, i.submitted_by, i.submitted_at, 'waiting' AS state,
+SELECT i.number, coalesce(i.slug, b.slug) AS board, i.user_id, i.points, i.event_id, i.submitted_by, i.submitted_at, 'waiting' AS state,
        NULL::text AS code, NULL::text AS reason, NULL::bigint AS quarantine_id, NULL::timestamptz AS decided_at
 FROM centile_store.inbox i JOIN centile_store.board_names b ON b.id = i.board_id
 UNION ALL

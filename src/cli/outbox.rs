@@ -15,7 +15,7 @@ use crate::{
     delivery::outbox::{self, DEFAULT_TIMEOUT, TIMEOUT_MAX},
     instance::Instance,
     model::{
-        board::BoardSlug,
+        board::BoardPattern,
         outbox::{Message, MessageFilter},
     },
 };
@@ -59,9 +59,9 @@ pub(super) enum Command {
 /// Which messages to list.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only messages of this board
-    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
-    board: Option<BoardSlug>,
+    /// Only messages of this board, or of the template with this pattern
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardPattern>)]
+    board: Option<BoardPattern>,
     /// Only messages waiting for delivery
     #[arg(long)]
     waiting: bool,

@@ -86,7 +86,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let templates =
                 with_instance(config, async |instance| instance.store.reader.templates(None).await).await?;
             if json {
-                let responses = templates.iter().map(TemplateResponse::try_from).collect::<Result<Vec<_>>>()?;
+                let responses: Vec<_> = templates.iter().map(TemplateResponse::from).collect();
                 return output::print_json(&responses);
             }
             output::print(table(
@@ -97,7 +97,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Show { name } => {
             let template =
                 with_instance(config, async |instance| boards::template(&instance.store.reader, &name).await).await?;
-            output::print_json(&TemplateResponse::try_from(&template)?)
+            output::print_json(&TemplateResponse::from(&template))
         }
     }
 }

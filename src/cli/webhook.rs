@@ -7,16 +7,16 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::{
-    Error, Result,
+    Error, Result, boards,
     cli::{
         by::By,
         output::{self, fields},
-        with_board,
+        with_instance,
     },
     config::{Config, value},
     delivery::webhook,
     model::{
-        board::BoardSlug,
+        board::BoardPattern,
         hidden::Hidden,
         webhook::{Secret, WebhookUrl},
     },
@@ -50,12 +50,12 @@ pub(super) enum Command {
     Remove(Remove),
 }
 
-/// The board of the webhook.
+/// The board or template of the webhook.
 #[derive(Debug, Args)]
 pub(super) struct Of {
-    /// The board
-    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
-    board: BoardSlug,
+    /// The board, or the pattern of a template
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardPattern>)]
+    board: BoardPattern,
 }
 
 /// The webhook to remove.
@@ -112,9 +112,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let (given, by) = (set.secret()?, set.by.actor()?);
             let secret = given.clone().map_or_else(Secret::random, Ok)?;
             let slug = &set.of.board;
-            with_board(config, slug, async |instance, board| {
+            with_instance(config, async |instance| {
                 let master_keys = instance.master_keys.as_deref();
-                webhook::set(&instance.store.admin, master_keys, board, &set.url, &secret, &by).await
+                webhook::set(&instance.store.admin, master_keys, slug, &set.url, &secret, &by).await
             })
             .await?;
             if given.is_some() {
@@ -128,9 +128,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Show { of: Of { board: slug }, json } => {
-            let webhook =
-                with_board(config, &slug, async |instance, board| webhook::find(&instance.store.reader, board).await)
-                    .await?;
+            let webhook = with_instance(config, async |instance| {
+                boards::check_pattern(&instance.boards, &slug).await?;
+                webhook::find(&instance.store.reader, &slug).await
+            })
+            .await?;
             if json {
                 return output::print_json(&WebhookJson {
                     board: &slug,
@@ -146,8 +148,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Remove(Remove { of: Of { board: slug }, by }) => {
             let by = by.actor()?;
-            with_board(config, &slug, async |instance, board| {
-                instance.store.admin.remove_webhook(board.slug.as_str(), &by).await
+            with_instance(config, async |instance| {
+                instance.store.admin.remove_webhook(&slug.to_string(), &by).await
             })
             .await?;
             output::print(format!("webhook of board {slug} removed"))
@@ -158,7 +160,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 /// A webhook as JSON.
 #[derive(Debug, Serialize)]
 struct WebhookJson<'a> {
-    board: &'a BoardSlug,
+    board: &'a BoardPattern,
     url: &'a str,
     created_at: DateTime<Utc>,
 }

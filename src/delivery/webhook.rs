@@ -4,7 +4,7 @@ use crate::{
     Error, Resource, Result,
     model::{
         act::Actor,
-        board::Board,
+        board::BoardPattern,
         encryption::MasterKeys,
         webhook::{Secret, Webhook, WebhookUrl},
     },
@@ -15,18 +15,18 @@ use crate::{
 pub async fn set(
     admin: &Administrator,
     master_keys: Option<&MasterKeys>,
-    board: &Board,
+    board: &BoardPattern,
     url: &WebhookUrl,
     secret: &Secret,
     by: &Actor,
 ) -> Result<()> {
-    let board = board.slug.as_str();
-    let secret = secret.encrypt(master_keys, board)?;
-    admin.set_webhook(board, url.as_str(), &secret, by).await
+    let board = board.to_string();
+    let secret = secret.encrypt(master_keys, &board)?;
+    admin.set_webhook(&board, url.as_str(), &secret, by).await
 }
 
-/// Returns the webhook of a board. Returns [`Error::NotFound`] when there is none.
-pub async fn find(reader: &Reader, board: &Board) -> Result<Webhook> {
-    let webhook = reader.webhook(board.slug.as_str()).await?;
-    webhook.ok_or_else(|| Error::not_found(Resource::Webhook, board.slug.as_str()))
+/// Returns the webhook of a board or template. Returns [`Error::NotFound`] when there is none.
+pub async fn find(reader: &Reader, board: &BoardPattern) -> Result<Webhook> {
+    let webhook = reader.webhook(&board.to_string()).await?;
+    webhook.ok_or_else(|| Error::not_found(Resource::Webhook, board.to_string()))
 }

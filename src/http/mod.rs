@@ -248,7 +248,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         unread_bytes: settings.body_limit_bytes.saturating_add(HEAD_MAX_BYTES),
     };
     // Rate limits and certificate. Both need regular upkeep.
-    let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate));
+    let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate, settings.key_boards));
     let counted = Arc::clone(&rates);
     instance.background.repeat(rate::FORGOTTEN_EVERY, move || counted.forget());
     let acceptor = settings.certificate.clone().map(tls::acceptor).transpose()?;

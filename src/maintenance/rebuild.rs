@@ -102,6 +102,9 @@ pub async fn open_periods(
 
 /// Rebuilds the periods whose rankings are marked as damaged. Logs each.
 pub(crate) async fn rebuild_damaged(admin: &Administrator, bucket_writer: &BucketWriter) -> Result<()> {
+    for board_id in bucket_writer.shrink_damaged().await? {
+        tracing::warn!(board_id, "a damaged ranking of a template's board was replaced");
+    }
     for period_id in bucket_writer.damaged_periods().await? {
         for period in admin.verifiable_periods(None, Some(period_id)).await?.into_iter().map(OpenPeriod) {
             let act = Act::new("maintenance".parse()?, Some("bucket rows did not match the log".to_owned()))?;

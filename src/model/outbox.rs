@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{board::BoardSlug, encryption::StoredSecret};
+use crate::model::{board::BoardPattern, encryption::StoredSecret};
 
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Message {
@@ -30,7 +30,7 @@ pub struct Message {
 #[derive(Debug, Clone, Default)]
 pub struct MessageFilter {
     /// Only messages of this board.
-    pub board: Option<BoardSlug>,
+    pub board: Option<BoardPattern>,
     /// Only messages that have not been delivered.
     pub waiting: bool,
     /// Maximum number of messages, newest first.

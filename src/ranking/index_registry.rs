@@ -35,7 +35,7 @@ use crate::{
         batcher::{Batcher, Work},
         index_registry::{
             board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
-            small::{SmallRanking, SmallRankings},
+            small::{ReadSmall, SmallRanking, SmallRankings},
         },
         rank_index::key::RankKey,
         user_lookup::UserLookup,
@@ -43,6 +43,7 @@ use crate::{
     store::{
         BucketWriter, IndexReader,
         index::{CurrentRanking, StoredProfile},
+        layout::LARGE_PLAYERS,
         period::{RankingRef, ResolvedPeriod},
         rank::StoredKey,
     },
@@ -322,6 +323,38 @@ impl IndexRegistry {
             self.view(board, resolved, ranking, end)
         };
         ready.into_iter().map(view).collect()
+    }
+
+    /// Returns a small ranking as a statement reads it that starts after this call.
+    ///
+    /// [`Error::Replaced`] if `resolved` no longer holds.
+    async fn small_view(self: &Arc<Self>, resolved: &ResolvedPeriod, ranking: RankingRef) -> Result<IndexView> {
+        let asked = self.small.ask(ranking.ranking_id, || ReadSmall(self.index_reader.clone()));
+        let read = match timeout(self.pool_wait, asked).await {
+            Ok(read) => read.ok_or(Error::Stopping)??,
+            Err(_) => return Err(Error::overload("too many reads are waiting")),
+        };
+        let small = read.get(&ranking.ranking_id).ok_or(Error::Replaced)?;
+        if !resolved.holds_at(small.read_at) {
+            return Err(Error::Replaced);
+        }
+        if small.loaded.index.len() >= LARGE_PLAYERS {
+            self.start_growth(ranking.players_of);
+        }
+        Ok(IndexView { indexes: Arc::clone(self), source: ViewSource::Small(Arc::clone(small)) })
+    }
+
+    /// Gives large rankings of a board bucket rows, unless that is being done for any board. The next
+    /// read starts it then.
+    fn start_growth(&self, board_id: i32) {
+        if let Ok(permit) = Arc::clone(&self.growing).try_acquire_owned() {
+            let primary = self.primary.clone();
+            let growth = async move {
+                primary.grow_board(board_id).await;
+                drop(permit);
+            };
+            self.tasks.spawn_on(growth, &self.runtime);
+        }
     }
 
     /// Returns the state of the index of `ranking`. Starts to load it if necessary.

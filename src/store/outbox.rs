@@ -4,7 +4,6 @@ use crate::{
     Result,
     model::{
         act::Actor,
-        board::BoardSlug,
         encryption::StoredSecret,
         outbox::{ClaimedMessage, Message, MessageFilter},
         webhook::Webhook,
@@ -34,7 +33,7 @@ impl Reader {
             Message,
             "sql/queries/outbox.sql",
             message_id,
-            filter.board.as_ref().map(BoardSlug::as_str),
+            filter.board.as_ref().map(ToString::to_string),
             filter.waiting,
             i64::from(filter.limit)
         );

@@ -67,6 +67,23 @@ impl BucketWriter {
         );
         Ok(periods.fetch_all(&self.layout_writers).await?)
     }
+
+    /// Replaces the damaged rankings of templates' boards; returns the boards.
+    pub(crate) async fn shrink_damaged(&self) -> Result<Vec<i32>> {
+        let damaged = sqlx::query_scalar!(
+            "SELECT g.id FROM centile_store.rankings g
+             WHERE g.has_bucket_rows AND g.players_of <> g.board_id AND g.damaged_at IS NOT NULL AND g.released_at IS NULL"
+        );
+        let mut boards = Vec::new();
+        for ranking_id in damaged.fetch_all(&self.layout_writers).await? {
+            let shrunk = sqlx::query_scalar!(
+                "SELECT g.players_of FROM centile_store.shrink_ranking($1) AS s (id) JOIN centile_store.rankings g ON g.id = s.id",
+                ranking_id
+            );
+            boards.extend(written(shrunk.fetch_optional(&self.layout_writers).await)?);
+        }
+        Ok(boards)
+    }
 }
 
 impl Administrator {

@@ -33,8 +33,8 @@ const MAX_CONCURRENT: usize = 16;
 
 /// Returns messages, newest first. Returns [`Error::NotFound`] for an unknown board.
 pub async fn list(boards: &Boards, filter: &MessageFilter) -> Result<Vec<Message>> {
-    if let Some(slug) = &filter.board {
-        boards::find(boards, slug).await?;
+    if let Some(board) = &filter.board {
+        boards::check_pattern(boards, board).await?;
     }
     boards.reader.messages(None, filter).await
 }

@@ -33,6 +33,10 @@ pub async fn render(instance: &Instance) -> Result<String> {
     ] {
         gauge!(name).set(value as f64);
     }
+    // Templates stand for their boards, which may be a million.
+    for template in instance.store.reader.templates(None).await? {
+        gauge!("centile_template_boards", "template" => template.name).set(f64::from(template.boards));
+    }
     // How near the database is to its limits.
     let limits = instance.store.reader.database_limits().await?;
     let ledger = instance.store.reader.ledger_ahead().await?;

@@ -170,12 +170,16 @@ impl Modify for CommonParts {
             .description(Some("An API key, created with `centile key create`."))
             .build();
         let components = document.components.get_or_insert_with(Components::new);
-        // The settings of a new board, and changes to a board.
+        // The settings of a new board, of a template, and changes to a board.
         if let Some(RefOr::T(Schema::Object(mut settings))) = components.schemas.remove("BoardSettings") {
             let mut new = settings.clone();
             new.description = Some("Rules of a new board. An absent rule gets its default.".to_owned());
             new.required = vec!["slug".to_owned(), "mode".to_owned()];
             components.schemas.insert("CreateBoard".to_owned(), Schema::Object(new).into());
+            let mut of_template = settings.clone();
+            of_template.description = Some("Rules of a template's boards. An absent rule gets its default.".to_owned());
+            of_template.properties.remove("slug");
+            components.schemas.insert("BoardSettings".to_owned(), Schema::Object(of_template).into());
             settings.description = Some("Changes to the rules of a board. An absent rule stays as it is.".to_owned());
             settings.properties.retain(|name, _| !["slug", "periods", "first_layout"].contains(&name.as_str()));
             components.schemas.insert("UpdateBoard".to_owned(), Schema::Object(settings).into());
@@ -195,7 +199,7 @@ impl Modify for CommonParts {
                 describe_common(operation);
                 // utoipa makes a body that is only a reference optional.
                 if let Some(RefOr::T(body)) = &mut operation.request_body
-                    && ["create_board", "update_board"].contains(&operation.operation_id.as_deref().unwrap_or_default())
+                    && ["create_board", "update_board", "set_template"].contains(&operation.operation_id.as_deref().unwrap_or_default())
                 {
                     body.required = Some(Required::True);
                 }

@@ -241,7 +241,7 @@ pub(crate) async fn submit_boards(api: Data<Api>, request: HttpRequest, payload:
     let SubmitQuery { ranks } = query::parse(&request)?;
     let text = body::text(&api, &request, payload).await?;
     let events = parse_boards_batch(&text, &api.settings.default_board)?;
-    Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &request, &key, events, ranks).await?))
+    Ok(reply::written(StatusCode::OK, &write_boards(&api, &request, &key, events, ranks).await?))
 }
 
 /// A write that its caller may make.
@@ -264,9 +264,18 @@ impl<'a> Call<'a> {
         let path = path?;
         key.may_write(&path.board)?;
         let SubmitQuery { ranks } = query::parse(request)?;
-        let board = boards::find(&api.instance.boards, &path.board).await?;
+        let board = find(api, &key, &path.board).await?;
         Ok(Self { _admission: admission, board, ranks })
     }
+}
+
+/// Returns the board, and counts it for the key if the first score will create it.
+async fn find(api: &Api, key: &Key, slug: &BoardSlug) -> Result<Arc<Board>> {
+    let board = boards::find(&api.instance.boards, slug).await?;
+    if board.is_future() {
+        api.rates.charge_board(&key.id)?;
+    }
+    Ok(board)
 }
 
 /// Builds the response to a single event.
@@ -311,7 +320,7 @@ pub(crate) async fn write_many(
 /// If a board cannot be written, the result of each of its events is that error. Returns an error only if
 /// all events are valid, and every board fails with the same temporary error.
 async fn write_boards(
-    instance: &Instance,
+    api: &Api,
     request: &HttpRequest,
     key: &Key,
     events: Vec<Result<(BoardSlug, Event)>>,
@@ -336,8 +345,8 @@ async fn write_boards(
     let writes = by_board.into_iter().map(|(slug, (indexes, events))| async move {
         let written = async {
             key.may_write(&slug)?;
-            let board = boards::find(&instance.boards, &slug).await?;
-            let answers = scoring::submit(&instance.writers, &instance.rankings, &board, events, ranks).await?;
+            let board = find(api, key, &slug).await?;
+            let answers = scoring::submit(&api.instance.writers, &api.instance.rankings, &board, events, ranks).await?;
             version::record_write(request, &board);
             Ok((board, answers))
         };

@@ -6,7 +6,6 @@ use actix_web::{
     web::{Data, Payload},
 };
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::{
@@ -36,19 +35,13 @@ pub(crate) struct TemplateResponse<'a> {
     /// Maximum number of its boards.
     #[schema(example = 1_000_000)]
     max_boards: i32,
-    /// The rules of its boards, as `GET /v1/boards/{board}` shows them.
-    #[schema(value_type = Object)]
-    rules: Value,
+    /// The rules of its boards, as boards show them. Slug and title are the beginning of their names.
+    rules: BoardResponse<'a>,
 }
 
-impl<'a> TryFrom<&'a Template> for TemplateResponse<'a> {
-    type Error = Error;
-
-    fn try_from(Template { name, pattern, boards, max_boards, board }: &'a Template) -> Result<Self> {
-        let rules = serde_json::to_value(BoardResponse::from(board)).map_err(|error| Error::Internal(error.to_string()))?;
-        let Value::Object(mut rules) = rules else { return Err(Error::Internal("rules are no object".to_owned())) };
-        rules.retain(|rule, _| !["slug", "title", "created_at"].contains(&rule.as_str()));
-        Ok(Self { name, pattern, boards: *boards, max_boards: *max_boards, rules: rules.into() })
+impl<'a> From<&'a Template> for TemplateResponse<'a> {
+    fn from(Template { name, pattern, boards, max_boards, board }: &'a Template) -> Self {
+        Self { name, pattern, boards: *boards, max_boards: *max_boards, rules: board.into() }
     }
 }
 
@@ -79,7 +72,7 @@ pub(crate) async fn set(api: Data<Api>, request: HttpRequest, payload: Payload) 
     }
     let store = &api.instance.store;
     let template = boards::set_template(&store.admin, &api.instance.boards, &path.template, &settings, &by).await?;
-    Ok(reply::written(StatusCode::OK, &TemplateResponse::try_from(&template)?))
+    Ok(reply::written(StatusCode::OK, &TemplateResponse::from(&template)))
 }
 
 /// Delete a template
@@ -111,7 +104,7 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     query::none(&request)?;
     let path = TemplatePath::from_request(&request)?;
     let template = boards::template(&api.instance.store.reader, &path.template).await?;
-    Ok(reply::read_response(&TemplateResponse::try_from(&template)?))
+    Ok(reply::read_response(&TemplateResponse::from(&template)))
 }
 
 /// List the templates
@@ -125,6 +118,6 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     caller::server(&api, &request).await?;
     query::none(&request)?;
     let templates = api.instance.store.reader.templates(None).await?;
-    let data = templates.iter().map(TemplateResponse::try_from).collect::<Result<_>>()?;
+    let data = templates.iter().map(TemplateResponse::from).collect();
     Ok(reply::read_response(&TemplatesResponse { data }))
 }

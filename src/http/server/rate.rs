@@ -15,7 +15,7 @@ use governor::{
     middleware::StateInformationMiddleware,
 };
 
-use crate::http::server::address;
+use crate::{Code, Error, Result, http::server::address};
 
 /// Burst size, remaining requests, and seconds until the full burst is available again.
 pub(crate) const HEADERS: [HeaderName; 3] = [
@@ -74,6 +74,8 @@ type Limiter<K> = DefaultKeyedRateLimiter<K, StateInformationMiddleware>;
 pub(crate) struct Rates {
     keys: Option<Limiter<String>>,
     addresses: Option<Limiter<(Budget, CountedAddress)>>,
+    /// Boards that the first score of a key creates.
+    boards: Option<Limiter<String>>,
     are_shared: AtomicBool,
     hasher: RandomState,
     clock: DefaultClock,
@@ -90,11 +92,13 @@ pub(crate) struct Allowance {
 }
 
 impl Rates {
-    /// Limits without any counts. `None` is no limit.
-    pub(crate) fn new(key: Option<Rate>, address: Option<Rate>) -> Self {
+    /// Limits without any counts: of a key, of an address, and of new boards per key and minute. `None` is
+    /// no limit.
+    pub(crate) fn new(key: Option<Rate>, address: Option<Rate>, boards: Option<NonZero<u32>>) -> Self {
         Self {
             keys: key.map(limiter),
             addresses: address.map(limiter),
+            boards: boards.map(|boards| RateLimiter::keyed(Quota::per_minute(boards)).with_middleware()),
             are_shared: AtomicBool::new(false),
             hasher: RandomState::new(),
             clock: DefaultClock::default(),
@@ -104,6 +108,7 @@ impl Rates {
     /// Removes callers whose whole burst is available.
     pub(crate) fn forget(&self) {
         forget(self.keys.as_ref());
+        forget(self.boards.as_ref());
         let addresses = forget(self.addresses.as_ref());
         self.are_shared.store(addresses > MOST_ADDRESSES, Ordering::Relaxed);
     }
@@ -115,6 +120,16 @@ impl Rates {
             Payer::Address(address) => self.spend(Budget::Requests, *address, requests)?,
         };
         Some(Charge { payer, allowance })
+    }
+
+    /// Counts a board that a key creates.
+    ///
+    /// [`Error::TooMany`] if the key has created too many within a minute.
+    pub(crate) fn charge_board(&self, key_id: &str) -> Result<()> {
+        let Some(boards) = &self.boards else { return Ok(()) };
+        let Some(retry_after) = self.count(boards, &key_id.to_owned(), NonZero::<u32>::MIN).wait else { return Ok(()) };
+        let message = format!("key {key_id} has created too many boards of templates");
+        Err(Error::TooMany { code: Code::RateLimited, message, retry_after })
     }
 
     /// Whether `address` may look up a key although it has made too many requests.
@@ -196,14 +211,14 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    pub(crate) fn refusal(&self) -> Option<crate::Error> {
+    pub(crate) fn refusal(&self) -> Option<Error> {
         let retry_after = self.allowance.wait?;
         let whose = match &self.payer {
             Payer::Key(id) => format!("key {id}"),
             Payer::Address(address) => format!("address {address}"),
         };
-        Some(crate::Error::TooMany {
-            code: crate::Code::RateLimited,
+        Some(Error::TooMany {
+            code: Code::RateLimited,
             message: format!("{whose} has made too many requests"),
             retry_after,
         })
@@ -229,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_counted_down_and_then_refused() {
-        let rates = Rates::new(rate(1, 3), None);
+        let rates = Rates::new(rate(1, 3), None, None);
         let charge = |key: &str| charge_one(&rates, Payer::Key(key.to_owned()));
         for remaining in [2, 1, 0] {
             let allowance = charge("a").unwrap_or_else(|| panic!("not counted"));
@@ -245,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_request_may_count_as_several() {
-        let rates = Rates::new(rate(1, 20), None);
+        let rates = Rates::new(rate(1, 20), None, None);
         let charged = |key: &str, requests| {
             let counted = rates.charge(Payer::Key(key.to_owned()), NonZero::new(requests)?)?;
             Some((counted.allowance.remaining, counted.allowance.wait.is_some()))
@@ -259,7 +274,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_subscriber_are_counted_together() {
-        let rates = Rates::new(None, rate(1, 3));
+        let rates = Rates::new(None, rate(1, 3), None);
         let remaining = |text: &str| charge_one(&rates, Payer::Address(address(text))).map(|left| left.remaining);
         assert_eq!(remaining("2001:db8:1:2::1"), Some(2));
         assert_eq!(remaining("2001:db8:1:2:ffff::9"), Some(1));
@@ -270,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_address_without_requests_left_may_look_up_keys_at_its_rate() {
-        let rates = Rates::new(None, rate(1, 3));
+        let rates = Rates::new(None, rate(1, 3), None);
         let lookups = |text: &str| (0..10).filter(|_| rates.may_look_up(address(text))).count();
         assert_eq!(lookups("192.0.2.1"), 3);
         assert_eq!(lookups("192.0.2.2"), 3, "each address has its own count");
@@ -280,7 +295,7 @@ mod tests {
     fn no_number_of_addresses_fills_the_memory() {
         // One request an hour, so that none is forgotten while this runs.
         let addresses = RateLimiter::keyed(Quota::per_hour(NonZero::<u32>::MIN)).with_middleware();
-        let rates = Rates { addresses: Some(addresses), ..Rates::new(None, None) };
+        let rates = Rates { addresses: Some(addresses), ..Rates::new(None, None, None) };
         let known = || rates.addresses.as_ref().map_or(0, Limiter::len);
         for number in 0..=u32::try_from(MOST_ADDRESSES).unwrap_or_default() {
             charge_one(&rates, Payer::Address(IpAddr::V4(number.into())));
@@ -295,7 +310,7 @@ mod tests {
 
     #[test]
     fn idle_callers_are_forgotten() {
-        let rates = Rates::new(None, rate(1_000_000, 1));
+        let rates = Rates::new(None, rate(1_000_000, 1), None);
         for number in 0..1_000_u32 {
             charge_one(&rates, Payer::Address(IpAddr::V4(number.into())));
         }

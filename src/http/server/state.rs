@@ -46,6 +46,8 @@ pub struct Settings {
     pub client_timeout: Duration,
     /// Rate limit of a key, if any.
     pub key_rate: Option<Rate>,
+    /// Maximum new boards of templates per minute per key, if any.
+    pub key_boards: Option<NonZero<u32>>,
     /// Rate limit of an address for requests without a key, if any.
     pub address_rate: Option<Rate>,
     /// Proxies whose statements about the client's address are trusted.
@@ -85,6 +87,7 @@ impl Settings {
             public_profile: Vec::new(),
             client_timeout: Duration::from_secs(10),
             key_rate: None,
+            key_boards: None,
             address_rate: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),

@@ -4,21 +4,17 @@
 use std::{collections::HashMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
-use tokio::time::timeout;
-
 use crate::{
     Error, Result,
     model::id::RankingId,
     ranking::{
         batcher::Work,
-        index_registry::{IndexRegistry, IndexView, ViewSource, board::LoadedIndex},
+        index_registry::board::LoadedIndex,
         rank_index::{RankIndex, key::RankKey},
     },
     store::{
         IndexReader,
-        layout::LARGE_PLAYERS,
         index::{SmallSnapshot, StoredProfile},
-        period::{RankingRef, ResolvedPeriod},
     },
 };
 
@@ -29,7 +25,7 @@ pub(super) struct SmallRanking {
     /// Profile revision of the names.
     pub(super) revision: i64,
     /// The database's clock at the start of the statement.
-    read_at: DateTime<Utc>,
+    pub(super) read_at: DateTime<Utc>,
     profiles: HashMap<u32, StoredProfile>,
 }
 
@@ -40,7 +36,7 @@ pub(super) type SmallRankings = Arc<HashMap<RankingId, Arc<SmallRanking>>>;
 const READ_AT_ONCE: usize = 64;
 
 /// Reads small rankings.
-struct ReadSmall(IndexReader);
+pub(super) struct ReadSmall(pub(super) IndexReader);
 
 impl Work<RankingId, Result<SmallRankings>> for ReadSmall {
     async fn answer(&mut self, mut asked: Vec<RankingId>) -> Result<SmallRankings> {
@@ -53,44 +49,6 @@ impl Work<RankingId, Result<SmallRankings>> for ReadSmall {
             }
         }
         Ok(Arc::new(read))
-    }
-}
-
-impl IndexRegistry {
-    /// Gives large rankings of a board bucket rows, unless that is being done for any board. The next
-    /// read starts it then.
-    fn start_growth(&self, board_id: i32) {
-        if let Ok(permit) = Arc::clone(&self.growing).try_acquire_owned() {
-            let primary = self.primary.clone();
-            let growth = async move {
-                primary.grow_board(board_id).await;
-                drop(permit);
-            };
-            self.tasks.spawn_on(growth, &self.runtime);
-        }
-    }
-
-    /// Returns a small ranking as a statement reads it that starts after this call.
-    ///
-    /// [`Error::Replaced`] if `resolved` no longer holds.
-    pub(super) async fn small_view(
-        self: &Arc<Self>,
-        resolved: &ResolvedPeriod,
-        ranking: RankingRef,
-    ) -> Result<IndexView> {
-        let asked = self.small.ask(ranking.ranking_id, || ReadSmall(self.index_reader.clone()));
-        let read = match timeout(self.pool_wait, asked).await {
-            Ok(read) => read.ok_or(Error::Stopping)??,
-            Err(_) => return Err(Error::overload("too many reads are waiting")),
-        };
-        let small = read.get(&ranking.ranking_id).ok_or(Error::Replaced)?;
-        if !resolved.holds_at(small.read_at) {
-            return Err(Error::Replaced);
-        }
-        if small.loaded.index.len() >= LARGE_PLAYERS {
-            self.start_growth(ranking.players_of);
-        }
-        Ok(IndexView { indexes: Arc::clone(self), source: ViewSource::Small(Arc::clone(small)) })
     }
 }
 

@@ -106,6 +106,7 @@ async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64)
         ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader", "all_boards": true}),
         ("POST", "/v1/users/{user_id}/friends") => json!({"change": "add", "user_ids": ["cyd"]}),
         ("PUT", "/v1/users/{user_id}/friends/{friend_id}") => Value::Null,
+        ("PUT", "/v1/templates/{template}") => json!({"pattern": format!("tpl-{number}-*")}),
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
         _ => Value::Null,
     };
@@ -120,8 +121,23 @@ async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64)
         _ if path.ends_with("ban") || path.ends_with("/reset") => "bob".to_owned(),
         _ => "ada".to_owned(),
     };
+    // A board or template can be deleted once only.
+    let board = match method.as_str() {
+        "DELETE" if path == "/v1/boards/{board}" => {
+            let gone = format!("gone-{number}");
+            site.board(json!({"slug": gone}), &[]).await;
+            gone
+        }
+        _ => "main".to_owned(),
+    };
+    let template = format!("tpl-{number}");
+    if path.contains("{template}") && *method != Method::PUT {
+        let pattern = json!({"pattern": format!("{template}-*")});
+        site.admin(Method::PUT, &format!("/v1/templates/{template}"), pattern).await.is(200);
+    }
     let filled = path
-        .replace("{board}", "main")
+        .replace("{board}", &board)
+        .replace("{template}", &template)
         .replace("{user_id}", &user)
         .replace("{friend_id}", "cyd")
         .replace("{transaction_id}", &transaction_id.to_string());

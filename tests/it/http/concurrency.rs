@@ -60,6 +60,22 @@ async fn answers_are_exact_with_two_instances_and_four_lanes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_are_exact_on_boards_of_templates() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.set_template('shared', 'shared*', '{\"mode\": \"best\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 4}');
+         SELECT centile.set_template('first', 'first*', '{\"order\": \"asc\", \"ties\": \"first\", \"periods\": [\"all_time\", \"week\"], \"lanes\": 1}')",
+    )
+    .await;
+    let redis = redis_url().await;
+    let instances: [Serve; 2] =
+        [spawn_serve(&db, Some(&redis), PATIENT).await, spawn_serve(&db, Some(&redis), PATIENT).await];
+    let urls = instances.iter().map(|instance| instance.url.clone()).collect();
+    let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
+    load.run_until(PART, async |record| examine(&db, &load, record, "boards of templates").await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_exact_with_one_instance_and_one_lane() {
     let db = TestDb::new().await;
     db.execute(

@@ -394,7 +394,7 @@ async fn unreadable_requests_are_refused() {
     }
     for (method, path, allow) in [
         (Method::DELETE, "/v1/boards", "GET, HEAD, POST"),
-        (Method::POST, "/v1/boards/main", "GET, HEAD, PATCH"),
+        (Method::POST, "/v1/boards/main", "GET, HEAD, PATCH, DELETE"),
         (Method::PUT, SCORES, "GET, HEAD, POST"),
         (Method::POST, "/v1/users/ada", "GET, HEAD, PUT, DELETE"),
         (Method::GET, "/v1/users/ada/ban", "POST"),

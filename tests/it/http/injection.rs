@@ -318,6 +318,8 @@ async fn sql_in_a_text_is_treated_as_text() {
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     site.board(json!({"slug": "classic"}), &[]).await;
     site.board(json!({"slug": "canary"}), &[("canary-1", 5), ("canary-2", 3), ("canary-1", 2)]).await;
+    // The first template creates tables for the results of its boards.
+    site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*"})).await.is(200);
     // Bucket rows follow scores.
     db.execute("CALL centile.apply('canary')").await;
     let score = site.post("/v1/boards/main/scores", json!({"user_id": "bob", "points": 1})).await.is(200);

@@ -53,7 +53,7 @@ async fn run(client: &Client, pool: &PgPool, seed: u64) {
     // The quick run has one board, with one or four lanes. Each operation runs on every board.
     let of_one_board = if source.rng.random() { &[1] } else { &[4] };
     for &lanes in amount(&of_one_board[..], &[1, 4]) {
-        boards.push(Board::create(client, &mut source, &format!("b{seed}-{lanes}"), lanes).await);
+        boards.push(Board::create(client, pool, &mut source, &format!("b{seed}-{lanes}"), lanes).await);
     }
     let mut until_read = 0;
     for _ in 0..amount(7, 16) {

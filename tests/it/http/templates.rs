@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use sqlx::query_scalar;
 
 use crate::{
+    delivery::outbox::receiver::Receiver,
     http::api::site::Site,
-    support::{TestDb, make_key, run, wait::until},
+    support::{Files, TestDb, import, make_key, run, wait::until},
 };
 
 /// Ranks by user id, as the answer to a page of a board shows them.
@@ -217,7 +218,7 @@ async fn a_deleted_board_leaves_nothing() {
         let tables = "SELECT jsonb_object_agg(x.name, x.rows) FROM (
             SELECT c.relname AS name, (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) AS c FROM centile_store.%I', c.relname), false, true, '')))[1]::text::bigint AS rows
             FROM pg_class c WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-              AND c.relname NOT IN ('audit_log', 'api_keys', 'applied_sql', 'schema_history', 'profile_revision', 'users')) x";
+              AND c.relname NOT IN ('audit_log', 'api_keys', 'applied_objects', 'applied_sql', 'schema_history', 'profile_revision', 'users')) x";
         query_scalar(tables).fetch_one(&pool).await.unwrap()
     };
 
@@ -295,7 +296,7 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
     }
     assert_eq!(page(3).await, open[3], "before the refresh");
     run(&db, &["refresh", "--due"]).well();
-    assert_eq!(page(3).await[0].0, "p1");
+    until("the refresh", async || page(3).await[0].0 == "p1").await;
     assert_eq!(page(3).await.len(), open[3].len());
     assert_eq!(page(4).await[0], ("new".to_owned(), 1));
     assert_eq!(page(2).await, open[2]);
@@ -392,7 +393,6 @@ async fn rules_and_names_of_a_template_s_boards() {
     for (sql, code) in [
         ("SELECT centile.correct_score('level-*', 'ann', 5, now(), 'r', 'dora')", "CB404"),
         ("SELECT centile.submit('level-*', 'ann', 5)", "CB404"),
-        ("SELECT centile.submit('level-9', 'ann', 5)", "CB404"),
         ("SELECT centile.submit('level-1', 'ann', NULL)", "CB422"),
         ("SELECT centile.create_season('level-*', 's', now(), now() + interval '1 day')", "CB404"),
         ("SELECT centile.create_season('level-1', 's', now(), now() + interval '1 day')", "CB409"),
@@ -405,4 +405,81 @@ async fn rules_and_names_of_a_template_s_boards() {
     }
     run(&db, &["rebuild", "--board", "level-nobody", "--all"]);
     assert_eq!(ranks(&site, "/v1/boards/level-1/scores").await, [("ann".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn messages_and_retention_of_a_template() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let pool = db.pool().await;
+    let template = json!({"pattern": "level-*", "rules": {"periods": ["day"], "lanes": 2, "kept_archives": {"day": 1}}});
+    site.admin(Method::PUT, "/v1/templates/level", template).await.is(200);
+    let receiver = Receiver::start(&[]);
+    run(&db, &["webhook", "set", &receiver.url, "--board", "level-*"]).well();
+    for n in 0..130 {
+        let body = json!({"user_id": format!("p{}", n % 7), "points": n});
+        site.admin(Method::POST, &format!("/v1/boards/level-{}/scores", n % 110), body).await.is(200);
+    }
+    db.execute("UPDATE centile_store.periods SET ends_at = now() WHERE state <> 'closed'").await;
+    run(&db, &["close", "--due"]).well();
+    run(&db, &["outbox", "deliver"]).well();
+    let messages: Vec<Value> = receiver.all().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect();
+    let boards = |message: &Value| message["boards"].as_array().map_or(0, Vec::len);
+    assert_eq!(messages.iter().map(boards).collect::<Vec<_>>(), [100, 10]);
+    let first = &messages[0];
+    assert_eq!((&first["type"], &first["template"]), (&json!("periods_closed"), &json!("level")), "{first}");
+    let level = messages[0]["boards"].as_array().unwrap().iter().find(|board| board["board"] == "level-3").unwrap();
+    assert_eq!((&level["players"], &level["top"][0]["user_id"], &level["top"][0]["score"]), (&json!(2), &json!("p1"), &json!(113)), "{level}");
+
+    // The template keeps one day, and the results of the others are dropped with the tables of their months.
+    let files = Files::new();
+    let past = "user_id,points,occurred_at\nann,5,2025-01-03T12:00:00Z\nann,6,2025-02-03T12:00:00Z\n";
+    import(&db, &files.write("past.csv", past), "level-3", &[]).well(2, 0);
+    run(&db, &["close", "--due"]).well();
+    run(&db, &["verify", "--whole"]).well();
+    let months = "SELECT count(*) FROM pg_class c WHERE c.relname ~ '^closed_(boards|results)_2025_0[12]$'";
+    assert_eq!(query_scalar::<_, i64>(months).fetch_one(&pool).await.unwrap(), 4);
+    site.get("/v1/boards/level-3/scores?period=day:2025-01-03").await.is(200);
+    run(&db, &["maintain"]).well();
+    assert_eq!(query_scalar::<_, i64>(months).fetch_one(&pool).await.unwrap(), 0);
+    site.get("/v1/boards/level-3/scores?period=day:2025-01-03").await.is(404);
+    site.get("/v1/boards/level-3/scores?period=day:previous").await;
+
+    // Verification names a board whose results or standings differ from the ledger.
+    db.execute("UPDATE centile_store.closed_results SET score = score + 1 WHERE \"position\" = 1 AND closed_id = (SELECT min(id) FROM centile_store.closed_boards)").await;
+    site.admin(Method::POST, "/v1/boards/level-3/scores", json!({"user_id": "p1", "points": 1})).await.is(200);
+    db.execute("UPDATE centile_store.players SET rank_keys[array_length(rank_keys, 1)] = 77 WHERE board_id = (SELECT id FROM centile_store.template_boards WHERE slug = 'level-3')").await;
+    let found = run(&db, &["verify", "--whole"]);
+    assert_eq!((found.code, found.out.matches("board level-").count()), (Some(1), 2), "{found:?}");
+    assert!(found.out.contains("board level-3, "), "{found:?}");
+}
+
+#[tokio::test]
+async fn submitted_scores_create_boards() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance", "--key-boards", "3"]).await;
+    let pool = db.pool().await;
+    site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*", "max_boards": 2})).await.is(200);
+    for (board, user) in [("level-a", "ann"), ("level-a", "bob"), ("level-b", "ann"), ("level-c", "ann")] {
+        query_scalar::<_, String>("SELECT centile.submit($1, $2, 5)").bind(board).bind(user).fetch_one(&pool).await.unwrap();
+    }
+    query_scalar::<_, String>("SELECT centile.submit('song-1', 'ann', 5)").fetch_one(&pool).await.unwrap_err();
+    until("two boards have the scores", async || {
+        ranks(&site, "/v1/boards/level-a/scores").await.len() == 2 && ranks(&site, "/v1/boards/level-b/scores").await.len() == 1
+    })
+    .await;
+    until("the third is refused", async || {
+        let refused = "SELECT array_agg(code || ' ' || user_id) FROM centile.submissions";
+        query_scalar::<_, Option<Vec<String>>>(refused).fetch_one(&pool).await.unwrap() == Some(vec!["too_many_boards ann".to_owned()])
+    })
+    .await;
+
+    // A key may create three boards a minute.
+    site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*", "max_boards": 100})).await.is(200);
+    let key = make_key(db.url(), "server", &["level-*"]);
+    for (board, status) in [("d", 200), ("e", 200), ("f", 200), ("g", 429), ("d", 200)] {
+        let body = json!({"user_id": "ann", "points": 5}).to_string();
+        let answer = site.json(Method::POST, &format!("/v1/boards/level-{board}/scores"), &key, body).await;
+        assert_eq!(answer.status, status, "{board}: {answer:?}");
+    }
 }

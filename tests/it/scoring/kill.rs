@@ -37,8 +37,19 @@ const WATCH_COMMITS: &str = "
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_loses_and_repeats_no_event() {
+    kill_service(BOARD, amount(6, 20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_loses_and_repeats_no_event_of_a_template() {
+    if !is_cluster() {
+        kill_service("SELECT centile.set_template('arena', 'arena*', '{\"lanes\": 4}')", amount(3, 20)).await;
+    }
+}
+
+async fn kill_service(board: &str, kills: usize) {
     let db = TestDb::new().await;
-    db.execute(BOARD).await;
+    db.execute(board).await;
     // On a cluster, the workers write to the ledger.
     let writers = if is_cluster() { cluster::workers(db.url()).await } else { vec![db.pool().await] };
     for writer in &writers {
@@ -46,7 +57,6 @@ async fn a_killed_service_loses_and_repeats_no_event() {
     }
     let redis = redis_url().await;
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
-    let kills = amount(6, 20);
     for kill in 0..kills {
         let mut serve = spawn_serve(&db, Some(&redis), &PATIENT).await;
         let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &CancellationToken::new());

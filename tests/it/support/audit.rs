@@ -53,6 +53,15 @@ pub async fn rankings_are_sound(pool: &PgPool) -> usize {
         let counts = [same_entries, in_ledger];
         assert!(counts.iter().all(|count| *count == entries), "{name}: {entries} entries, but {counts:?}");
     }
+    let of_templates: Vec<(String, String)> = sqlx::query_as(
+        "SELECT p.kind, d.kind || ' ' || d.subject
+         FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id AND b.is_template
+         CROSS JOIN LATERAL centile_store.boards_differences(p, 5) d WHERE p.ranking_id IS NOT NULL",
+    )
+    .fetch_all(pool)
+    .await
+    .expect("an audit");
+    assert!(of_templates.is_empty(), "{of_templates:?}");
     // Compares the rows of each lane and bucket with their count, and finds rows outside their
     // bucket's bounds.
     let miscounted: Vec<(i64, i16, i16, i64, i64, i64)> = sqlx::query_as(

@@ -10,6 +10,7 @@ use crate::{
         board::{Board, BoardFilter, BoardSlug},
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::{Message, MessageFilter},
+        template::Template,
     },
     ranking::index_registry::status::IndexStatus,
     store::{
@@ -45,7 +46,9 @@ pub(crate) struct Operation {
 /// The part of the page that comes from SQL views.
 #[derive(Debug)]
 pub(crate) struct Stored {
+    /// Boards of their own.
     pub(crate) boards: Vec<Board>,
+    pub(crate) templates: Vec<Template>,
     pub(crate) upkeep: StoredUpkeep,
     pub(crate) limits: StoredLimits,
     /// `None` on a cluster, whose ledger needs no months.
@@ -106,7 +109,8 @@ async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Sto
         }
     };
     let filter = MessageFilter { board: None, waiting: true, limit: LATEST };
-    let (upkeep, limits, ledger, periods, selected, waiting, acts) = futures::try_join!(
+    let (templates, upkeep, limits, ledger, periods, selected, waiting, acts) = futures::try_join!(
+        instance.store.reader.templates(None),
         instance.store.reader.upkeep(),
         instance.store.reader.database_limits(),
         instance.store.reader.ledger_ahead(),
@@ -115,7 +119,7 @@ async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Sto
         outbox::list(&instance.boards, &filter),
         instance.store.reader.last_acts(LATEST.into()),
     )?;
-    Ok(Stored { boards, upkeep, limits, ledger, periods, selected, waiting, acts })
+    Ok(Stored { boards, templates, upkeep, limits, ledger, periods, selected, waiting, acts })
 }
 
 async fn status(instance: &Instance) -> InstanceStatus {

@@ -22,6 +22,7 @@ use crate::{
         operation::{AuditEntry, LedgerAhead, PeriodStatus},
         outbox::Message,
         presentation::ScoreFormat,
+        template::Template,
     },
     ranking::index_registry::status::IndexStatus,
     store::{cluster::Server, upkeep::StoredLimits},
@@ -53,6 +54,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             (charts(&operation.minutes))
             @if let Some(stored) = stored {
                 (periods(&stored.periods))
+                (templates(&stored.templates))
                 (buckets::section(stored))
                 (messages(&stored.waiting))
                 (acts(&stored.acts))
@@ -311,6 +313,30 @@ fn task_list(mut tasks: Vec<Task>) -> Markup {
     }
 }
 
+/// Templates, which stand for their boards.
+fn templates(templates: &[Template]) -> Markup {
+    let rows: Vec<_> = templates
+        .iter()
+        .map(|template| {
+            html! {
+                th scope="row" { (template.name) }
+                td { (template.pattern) }
+                td.number { (number(template.boards.into())) }
+                td.number { (number(template.max_boards.into())) }
+            }
+        })
+        .collect();
+    let columns = [("Template", false), ("Pattern", false), ("Boards", true), ("Maximum", true)];
+    html! {
+        @if !rows.is_empty() {
+            section {
+                h2 { "Templates" }
+                (table("Templates and the number of their boards", &columns, &rows))
+            }
+        }
+    }
+}
+
 /// Charts of the last hour.
 fn charts(minutes: &[Minute]) -> Markup {
     const MEBIBYTE: u64 = 1_048_576;
@@ -546,6 +572,7 @@ mod tests {
             };
             let stored = Stored {
                 boards: Vec::new(),
+                templates: Vec::new(),
                 upkeep,
                 limits: StoredLimits::default(),
                 ledger: Some(LedgerAhead { months: 1, ends_soon, to_freeze: 1 }),

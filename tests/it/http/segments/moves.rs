@@ -200,7 +200,7 @@ async fn a_move_makes_running_batches_start_again() {
     let _site = board(&db, &["--no-maintenance"]).await;
     let begun = "SELECT (b.board).structure_revision, b.batch, b.server_started_at, b.member_segments
                  FROM centile_store.boards x CROSS JOIN LATERAL centile_store.begin_batch(
-                     x.id, (centile.lane_hash('new') % x.lanes)::smallint, '{new}', '{}', '{}', NULL, NULL) b
+                     x.id, (centile.lane_hash('new') % x.lanes)::smallint, ARRAY[x.id], '{new}', '{}', '{}', NULL, NULL) b
                  WHERE x.slug = 'main'";
     db.execute("SELECT centile.put_user('new', p_attributes => '{\"country\": \"DE\"}')").await;
     let pool = db.pool().await;
