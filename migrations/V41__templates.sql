@@ -125,7 +125,10 @@ CREATE INDEX inbox_slug_idx ON centile_store.inbox (slug) WHERE slug IS NOT NULL
 
 ALTER TABLE centile_store.outbox
     DROP CONSTRAINT outbox_kind_known,
-    ADD CONSTRAINT outbox_kind_known CHECK (kind IN ('period_closed', 'periods_closed'));
+    ADD CONSTRAINT outbox_kind_known CHECK (kind IN ('period_closed', 'periods_closed')),
+    DROP CONSTRAINT outbox_once_key;
+CREATE UNIQUE INDEX outbox_once_key ON centile_store.outbox (period_id, kind) WHERE kind = 'period_closed';
+CREATE INDEX outbox_period_idx ON centile_store.outbox (period_id) WHERE kind <> 'period_closed';
 
 ALTER TYPE centile_store.player_state ADD ATTRIBUTE is_gone boolean;
 COMMENT ON TYPE centile_store.player_state IS

@@ -849,6 +849,32 @@ $$;
 
 COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Marks a user as banned or not, so that every board refuses or accepts the player''s scores; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
 
+CREATE FUNCTION centile.message_payload(p_message_id bigint) RETURNS jsonb
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "TimeZone" TO 'UTC'
+    AS $$
+DECLARE
+    v_message centile_store.outbox;
+BEGIN
+    SELECT * INTO v_message FROM centile_store.outbox o WHERE o.id = p_message_id;
+    IF v_message.kind <> 'periods_closed' THEN
+        RETURN v_message.payload || jsonb_build_object('message_id', v_message.id);
+    END IF;
+    RETURN v_message.payload - '{first_id,last_id}'::text[] || jsonb_build_object('message_id', v_message.id, 'boards', (
+        SELECT coalesce(jsonb_agg(jsonb_build_object('board', t.slug, 'revision', c.archive_revision, 'players', c.players, 'top', (
+                   SELECT jsonb_agg(jsonb_build_object('position', r."position", 'rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'score', r.score)
+                                    || CASE WHEN r.tiebreak IS NULL THEN jsonb_build_object('reached_at', r.reached_at) ELSE jsonb_build_object('tiebreak', r.tiebreak) END
+                                    ORDER BY r."position")
+                   FROM centile_store.closed_results r JOIN centile_store.users u ON u.id = r.user_id
+                   WHERE r.closed_id = c.id AND r."position" <= 20)) ORDER BY c.id), '[]')
+        FROM centile_store.closed_boards c JOIN centile_store.template_boards t ON t.id = c.board_id
+        WHERE c.id BETWEEN (v_message.payload ->> 'first_id')::bigint AND (v_message.payload ->> 'last_id')::bigint AND c.period_id = v_message.period_id));
+END
+$$;
+
+COMMENT ON FUNCTION centile.message_payload(p_message_id bigint) IS 'The text of a message; NULL if there is none. Example: SELECT centile.message_payload(1) IS NULL AS is_missing;';
+
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT NULL::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone, internal_id bigint, tiebreak bigint)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1322,7 +1348,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' AND v_owner <> p_board_id THEN c.id ELSE p.id END,
            CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 -- No player belongs to this segment of a closed period.
@@ -3706,7 +3732,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, centile_store.message_payload(o)::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, centile.message_payload(o.id)::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
@@ -6053,7 +6079,7 @@ BEGIN
         v_start := rtrim(v_rules.slug, '*');
         RETURN QUERY
         SELECT n.slug FROM centile_store.template_boards n
-        WHERE n.slug ^@ v_start AND n.slug ^@ p_prefix AND n.slug > p_after
+        WHERE n.slug ^@ v_start AND (p_prefix = '' OR n.slug ^@ p_prefix) AND n.slug > p_after
           AND (p_readable IS NULL OR v_rules.reading = 'public' OR v_rules.slug = ANY (p_readable) OR n.slug = ANY (p_readable)) AND (p_tag IS NULL OR p_tag = ANY (v_rules.tags))
         ORDER BY n.slug LIMIT p_limit;
         RETURN;
@@ -6062,12 +6088,12 @@ BEGIN
     SELECT l.slug
     FROM ((SELECT b.slug FROM centile_store.boards b
            WHERE NOT b.is_template AND b.deleted_at IS NULL AND (p_readable IS NULL OR b.reading = 'public') AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
-             AND b.slug > p_after AND b.slug ^@ p_prefix
+             AND b.slug > p_after AND (p_prefix = '' OR b.slug ^@ p_prefix)
            ORDER BY b.slug LIMIT p_limit)
           UNION ALL
           SELECT b.slug FROM centile_store.boards b
           WHERE NOT b.is_template AND b.deleted_at IS NULL AND b.reading = 'key' AND b.slug = ANY (p_readable) AND (p_tag IS NULL OR b.tags @> ARRAY[p_tag])
-            AND b.slug > p_after AND b.slug ^@ p_prefix) l
+            AND b.slug > p_after AND (p_prefix = '' OR b.slug ^@ p_prefix)) l
     ORDER BY l.slug
     LIMIT p_limit;
 END
@@ -6296,45 +6322,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not; every board refuses the scores of a banned player. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
-
-CREATE TABLE centile_store.outbox (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    period_id bigint NOT NULL,
-    kind text NOT NULL,
-    payload jsonb NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    delivered_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    last_status integer,
-    last_error text,
-    CONSTRAINT outbox_kind_known CHECK ((kind = ANY (ARRAY['period_closed'::text, 'periods_closed'::text])))
-);
-
-COMMENT ON TABLE centile_store.outbox IS 'Messages for webhooks, written in the transaction that they report, delivered at least once.';
-
-CREATE FUNCTION centile_store.message_payload(p_message centile_store.outbox) RETURNS jsonb
-    LANGUAGE plpgsql STABLE
-    SET "TimeZone" TO 'UTC'
-    AS $$
-BEGIN
-    IF p_message.kind <> 'periods_closed' THEN
-        RETURN p_message.payload || jsonb_build_object('message_id', p_message.id);
-    END IF;
-    RETURN p_message.payload - '{first_id,last_id}'::text[] || jsonb_build_object('message_id', p_message.id, 'boards', (
-        SELECT coalesce(jsonb_agg(jsonb_build_object('board', t.slug, 'revision', c.archive_revision, 'players', c.players, 'top', (
-                   SELECT jsonb_agg(jsonb_build_object('position', r."position", 'rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'score', r.score)
-                                    || CASE WHEN r.tiebreak IS NULL THEN jsonb_build_object('reached_at', r.reached_at) ELSE jsonb_build_object('tiebreak', r.tiebreak) END
-                                    ORDER BY r."position")
-                   FROM centile_store.closed_results r JOIN centile_store.users u ON u.id = r.user_id
-                   WHERE r.closed_id = c.id AND r."position" <= 20)) ORDER BY c.id), '[]')
-        FROM centile_store.closed_boards c JOIN centile_store.template_boards t ON t.id = c.board_id
-        WHERE c.id BETWEEN (p_message.payload ->> 'first_id')::bigint AND (p_message.payload ->> 'last_id')::bigint AND c.period_id = p_message.period_id));
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.message_payload(p_message centile_store.outbox) IS 'The text of a message. Example: SELECT centile_store.message_payload(o) FROM centile_store.outbox o WHERE o.id = 1;';
 
 CREATE FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean DEFAULT false, p_with_closed boolean DEFAULT false) RETURNS TABLE(period_id bigint, segment text)
     LANGUAGE sql STABLE
@@ -9013,14 +9000,14 @@ BEGIN
             GROUP BY board_id
         ), total AS (
             SELECT r.closed_id, count(*) AS players, max(r.reached_at) AS last_at FROM result r GROUP BY r.closed_id)
-        INSERT INTO centile_store.closed_boards (id, board_id, period_id, players, differences, last_at)
-        SELECT b.id, b.board_id, $2, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
+        INSERT INTO centile_store.closed_boards (id, board_id, period_id, archive_revision, players, differences, last_at)
+        SELECT b.id, b.board_id, $2, $6, coalesce(t.players, 0), coalesce(d.players, 0), t.last_at
         FROM board b LEFT JOIN total t ON t.closed_id = b.id LEFT JOIN difference d ON d.board_id = b.board_id
         $query$,
         centile_store.entries_query(p_period.id, '$1', NULL, NULL, '$3'),
         CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
         CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
-    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed';
+    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed', p_period.archive_revision + 1;
 END
 $_$;
 
@@ -9622,6 +9609,23 @@ CREATE VIEW centile.imports AS
 
 COMMENT ON VIEW centile.imports IS 'Imports of all boards; an import that has neither ended nor been abandoned prevents the board''s periods from closing. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 
+CREATE TABLE centile_store.outbox (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    kind text NOT NULL,
+    payload jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    delivered_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_status integer,
+    last_error text,
+    CONSTRAINT outbox_kind_known CHECK ((kind = ANY (ARRAY['period_closed'::text, 'periods_closed'::text])))
+);
+
+COMMENT ON TABLE centile_store.outbox IS 'Messages for webhooks, written in the transaction that they report, delivered at least once.';
+
 CREATE TABLE centile_store.webhooks (
     board_id integer NOT NULL,
     url text NOT NULL,
@@ -9649,7 +9653,7 @@ CREATE VIEW centile.outbox AS
     b.slug AS board,
     ((p.kind || ':'::text) || p.label) AS period,
     o.kind,
-    centile_store.message_payload(o.*) AS payload,
+    centile.message_payload(o.id) AS payload,
     o.created_at,
     o.delivered_at,
     o.attempts,
@@ -10518,9 +10522,6 @@ ALTER TABLE ONLY centile_store.named_players
     ADD CONSTRAINT named_players_pkey PRIMARY KEY (period_id);
 
 ALTER TABLE ONLY centile_store.outbox
-    ADD CONSTRAINT outbox_once_key UNIQUE (period_id, kind);
-
-ALTER TABLE ONLY centile_store.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY centile_store.periods
@@ -10614,6 +10615,10 @@ CREATE INDEX inbox_failures_user_idx ON centile_store.inbox_failures USING btree
 CREATE INDEX inbox_slug_idx ON centile_store.inbox USING btree (slug) WHERE (slug IS NOT NULL);
 
 CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin (user_ids) WITH (fastupdate=off);
+
+CREATE UNIQUE INDEX outbox_once_key ON centile_store.outbox USING btree (period_id, kind) WHERE (kind = 'period_closed'::text);
+
+CREATE INDEX outbox_period_idx ON centile_store.outbox USING btree (period_id) WHERE (kind <> 'period_closed'::text);
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
@@ -10796,6 +10801,10 @@ GRANT ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p
 
 REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.message_payload(p_message_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.message_payload(p_message_id bigint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.message_payload(p_message_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_reader;
@@ -11434,11 +11443,6 @@ GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[], p_boar
 REVOKE ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.message_payload(p_message centile_store.outbox) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.message_payload(p_message centile_store.outbox) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) TO centile_service;
 
@@ -11837,6 +11841,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_serv
 
 GRANT SELECT ON TABLE centile.imports TO centile_reader;
 GRANT SELECT ON TABLE centile.imports TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;
 

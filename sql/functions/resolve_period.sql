@@ -61,7 +61,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' AND v_owner <> p_board_id THEN c.id ELSE p.id END,
            CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 -- No player belongs to this segment of a closed period.

@@ -207,7 +207,7 @@ async fn waiting_import(admin: &Administrator, period_id: i64, board: &str, peri
 }
 
 pub(crate) async fn named(admin: &Administrator, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
-    let named = admin.named_period(board.id, selector).await?;
+    let named = admin.named_period(board.owner, selector).await?;
     let named = named.ok_or_else(|| Error::NotFound {
         what: Resource::Period,
         name: selector.to_string(),

@@ -295,7 +295,7 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
         run(&db, &["correct", user, "1000", "--board", board, "--at", &at, "--reason", "r", "--by", "dora"]).well();
     }
     assert_eq!(page(3).await, open[3], "before the refresh");
-    run(&db, &["refresh", "--due"]).well();
+    run(&db, &["refresh", "--board", "level-3", "--period", &week]).well();
     until("the refresh", async || page(3).await[0].0 == "p1").await;
     assert_eq!(page(3).await.len(), open[3].len());
     assert_eq!(page(4).await[0], ("new".to_owned(), 1));
