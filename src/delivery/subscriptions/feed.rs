@@ -134,7 +134,7 @@ fn has_ended(shown: &FollowedState) -> bool {
 async fn poll(
     followed: &FollowedRankings,
     board: &mut Arc<Board>,
-    (board_id, selector, has_metadata): &Subject,
+    (_, slug, selector, has_metadata): &Subject,
     interests: &Interests,
     shown: &mut Option<FollowedState>,
     feed: &Feed,
@@ -144,10 +144,12 @@ async fn poll(
     let _permit = followed.poll_permits.acquire().await;
     telemetry::count_live_read();
     // The board may have changed since the last poll, or another board may have its slug now.
-    *board = boards::find(&followed.boards, &board.slug).await?;
-    if board.id != *board_id {
-        return Err(Error::not_found(Resource::Board, board.slug.to_string()));
+    let found = boards::find(&followed.boards, slug).await?;
+    // The first score has given it an id, if it had none.
+    if found.id != board.id && !board.is_future() {
+        return Err(Error::not_found(Resource::Board, slug.as_str()));
     }
+    *board = found;
     // Read the ranking. Publish nothing if neither its state nor the interests have changed.
     let rankings = followed.read_router.current();
     let mut read = followed_state::read_state(rankings, board, selector, interests, shown.as_ref()).await?;

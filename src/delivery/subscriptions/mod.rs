@@ -29,7 +29,7 @@ use crate::{
     background::Background,
     boards::Boards,
     model::{
-        board::{Board, Reading},
+        board::{Board, BoardSlug, Reading},
         period::{PeriodSelector, PeriodState},
         rank::{Header, PlayerStanding, Row},
         user::UserId,
@@ -173,8 +173,9 @@ impl RenderedSnapshot {
     }
 }
 
-/// A followed ranking: a board id, a period, and whether rows have metadata.
-type Subject = (i32, PeriodSelector, bool);
+/// A followed ranking: id and name of a board, a period, and whether rows have metadata. Boards of a
+/// template without scores have no id of their own.
+type Subject = (i32, BoardSlug, PeriodSelector, bool);
 
 /// The latest snapshot; `None` before the first. An error ends the feed or reports an outage before
 /// the first snapshot.
@@ -239,7 +240,7 @@ pub(crate) fn subscribe(
     rendering: &'static Rendering,
 ) -> Result<Subscription> {
     let mut feeds = followed.feeds();
-    let subject = (board.id, selector.clone(), interest.metadata);
+    let subject = (board.id, board.slug.clone(), selector.clone(), interest.metadata);
     if !feeds.contains_key(&subject) {
         check_capacity(feeds.values().map(|feed| feed.opened_by), network)?;
     }

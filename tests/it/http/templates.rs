@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sqlx::query_scalar;
 
 use crate::{
-    delivery::outbox::receiver::Receiver,
+    delivery::{live::stream::Stream, outbox::receiver::Receiver},
     http::api::site::Site,
     support::{Files, TestDb, import, make_key, run, wait::until},
 };
@@ -34,12 +34,22 @@ async fn the_first_score_creates_a_board() {
     site.get("/v1/boards/levels/scores").await.is(404);
     assert_eq!(site.get("/v1/boards/level-1").await.is(200)["template"], "level");
 
+    // Subscribers of both see their board, from its first score.
+    let mut live = Vec::new();
+    for board in ["level-1", "level-2"] {
+        live.push(Stream::open(&site.serve, &format!("/v1/boards/{board}/live?limit=5"), &[]).await);
+    }
+
     // Equal users on two boards do not mix.
     for (board, user, points) in
         [("level-1", "ann", 5), ("level-2", "ann", 70), ("level-1", "bob", 9), ("level-2", "cid", 80), ("level-1", "ann", 7)]
     {
         let body = json!({"user_id": user, "points": points});
         site.admin(Method::POST, &format!("/v1/boards/{board}/scores"), body).await.is(200);
+    }
+    for (stream, best) in live.iter_mut().zip(["bob", "cid"]) {
+        let shown = stream.until(|event| event.data["data"].as_array().is_some_and(|rows| rows.len() == 2)).await.data;
+        assert_eq!(shown["data"][0]["user_id"], best, "{shown}");
     }
     for period in ["all_time", "week"] {
         let of = |user: &str, rank| (user.to_owned(), rank);

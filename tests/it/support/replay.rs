@@ -97,14 +97,14 @@ impl Ledger {
         let periods: Vec<StoredPeriod> = sqlx::query_as(
             "SELECT CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END,
                     nullif(starts_at, '-infinity'), nullif(ends_at, 'infinity')
-             FROM centile_store.periods WHERE board_id = $1",
+             FROM centile_store.periods WHERE board_id = centile_store.owner_of($1)",
         )
         .bind(id)
         .fetch_all(pool)
         .await
         .expect("the periods");
         let batches: Vec<(i16, i64)> = sqlx::query_as(
-            "SELECT lane, batch FROM centile_store.batch_log WHERE board_id = $1 ORDER BY written_at, lane, batch",
+            "SELECT lane, batch FROM centile_store.batch_log WHERE board_id = centile_store.owner_of($1) ORDER BY written_at, lane, batch",
         )
         .bind(id)
         .fetch_all(pool)
