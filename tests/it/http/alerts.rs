@@ -54,6 +54,7 @@ async fn busy(db: &TestDb) -> Site {
     // The primary takes the place of a replica.
     let site = Site::start(db, &["--read-url", db.url()]).await;
     site.board(json!({}), &[("ada", 40)]).await;
+    site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*"})).await.is(200);
     site.get("/v1/boards/main/scores").await.is(200);
     site
 }

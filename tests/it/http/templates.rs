@@ -48,8 +48,8 @@ async fn the_first_score_creates_a_board() {
         site.admin(Method::POST, &format!("/v1/boards/{board}/scores"), body).await.is(200);
     }
     for (stream, best) in live.iter_mut().zip(["bob", "cid"]) {
-        let shown = stream.until(|event| event.data["data"].as_array().is_some_and(|rows| rows.len() == 2)).await.data;
-        assert_eq!(shown["data"][0]["user_id"], best, "{shown}");
+        let shown = stream.until(|event| event.data["scores"].as_array().is_some_and(|rows| rows.len() == 2)).await.data;
+        assert_eq!(shown["scores"][0]["user_id"], best, "{shown}");
     }
     for period in ["all_time", "week"] {
         let of = |user: &str, rank| (user.to_owned(), rank);
