@@ -3480,6 +3480,25 @@ $$;
 
 COMMENT ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) IS 'All standings of the players in p_changes, with these changes. Example: SELECT centile_store.changed_players(1, 1, ''{}'');';
 
+CREATE FUNCTION centile_store.changed_profiles(p_revision bigint, OUT revision bigint, OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    has_all_profiles := true;
+    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
+    IF revision > p_revision THEN
+        SELECT count(*) <= 1000, array_agg(u.id), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
+        INTO has_all_profiles, profile_ids, external_ids, names, avatars
+        FROM (SELECT * FROM centile_store.users u WHERE u.profile_revision > p_revision AND u.profile_revision > 0
+              ORDER BY u.profile_revision LIMIT 1001) u;
+    ELSIF revision < p_revision THEN
+        has_all_profiles := false;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.changed_profiles(p_revision bigint, OUT revision bigint, OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) IS 'Profiles that have changed since a profile revision. Example: SELECT c.revision FROM centile_store.changed_profiles(0) c;';
+
 CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
     LANGUAGE plpgsql
     AS $_$
@@ -7232,16 +7251,7 @@ BEGIN
         FROM centile_store.logged_changes(p_board_id, ranking_ids, p_batches, batches, p_limit, p_change_limit);
     END IF;
 
-    has_all_profiles := true;
-    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
-    IF revision > p_revision THEN
-        SELECT count(*) <= 1000, array_agg(u.id), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
-        INTO has_all_profiles, profile_ids, external_ids, names, avatars
-        FROM (SELECT * FROM centile_store.users u WHERE u.profile_revision > p_revision AND u.profile_revision > 0
-              ORDER BY u.profile_revision LIMIT 1001) u;
-    ELSIF revision < p_revision THEN
-        has_all_profiles := false;
-    END IF;
+    SELECT * INTO revision, has_all_profiles, profile_ids, external_ids, names, avatars FROM centile_store.changed_profiles(p_revision);
 END
 $$;
 
@@ -8327,7 +8337,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) IS 'Replaces a damaged ranking of a template''s board, and returns the new one. Example: SELECT centile_store.shrink_ranking(1) IS NULL AS is_sound;';
 
-CREATE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) RETURNS TABLE(ranking_id bigint, epoch text, read_at timestamp with time zone, batches bigint[], revision bigint, user_ids bigint[], rank_keys bigint[], tie_keys bigint[], external_ids text[], names text[], avatars text[])
+CREATE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) RETURNS TABLE(ranking_id bigint, epoch text, read_at timestamp with time zone, batches bigint[], revision bigint, user_ids bigint[], rank_keys bigint[], tie_keys bigint[])
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -8342,15 +8352,14 @@ BEGIN
     JOIN centile_store.template_boards b ON b.id = g.players_of
     JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
     CROSS JOIN LATERAL (
-        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place]), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
+        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
         FROM centile_store.players p
         CROSS JOIN LATERAL (SELECT array_position(p.period_ids, g.period_id) AS place OFFSET 0) n
-        JOIN centile_store.users u ON u.id = p.user_id
         WHERE p.board_id = g.players_of AND n.place IS NOT NULL) e;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) IS 'Players, keys and names of rankings of a template''s boards. Example: SELECT external_ids FROM centile_store.small_rankings(''{1}'');';
+COMMENT ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) IS 'Players and keys of rankings of a template''s boards. Example: SELECT user_ids FROM centile_store.small_rankings(''{1}'');';
 
 CREATE FUNCTION centile_store.snapshot_entries(p_period_id bigint) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE plpgsql STABLE ROWS 1e+06
@@ -11106,6 +11115,9 @@ GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_batch bigin
 
 REVOKE ALL ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.changed_players(p_board_id integer, p_user_id bigint, p_changes centile_store.entry_change[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.changed_profiles(p_revision bigint, OUT revision bigint, OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.changed_profiles(p_revision bigint, OUT revision bigint, OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;

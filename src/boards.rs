@@ -101,7 +101,9 @@ pub(crate) async fn readable(
 pub async fn check_pattern(boards: &Boards, pattern: &BoardPattern) -> Result<()> {
     match pattern.to_string().parse::<BoardSlug>() {
         Ok(slug) => find(boards, &slug).await.map(drop),
-        Err(_) if boards.reader.templates(None).await?.iter().any(|template| template.pattern == pattern.to_string()) => {
+        Err(_)
+            if boards.reader.templates(None).await?.iter().any(|template| template.pattern == pattern.to_string()) =>
+        {
             Ok(())
         }
         Err(_) => Err(Error::not_found(Resource::Board, pattern.to_string())),

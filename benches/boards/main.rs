@@ -37,7 +37,10 @@ async fn main() -> BenchResult<()> {
     let (rounds, has_weeks) = (number_of("BENCH_ROUNDS", 3)?, number_of("BENCH_WEEKS", 1)? > 0);
     Bench::run_as_recommended(async |bench, dir| {
         println!("{}", bench.machine()?);
-        println!("{boards} boards of {players} players, and one board of {USERS}; all time{}", if has_weeks { " and a week" } else { "" });
+        println!(
+            "{boards} boards of {players} players, and one board of {USERS}; all time{}",
+            if has_weeks { " and a week" } else { "" }
+        );
         fill(bench, boards, players, has_weeks)?;
         if rounds > 0 { measure(bench, dir, [boards, players], rounds, has_weeks) } else { Ok(()) }
     })
@@ -51,10 +54,14 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
     let board = format!("local n = math.random({boards})");
     let player = format!("(n * 7 + math.random({players}) * 97) % {USERS} + 1");
     let of_board = |method: &str, path: &str, body: &str| {
-        format!("(function() {board} local p = {player} return wrk.format('{method}', '/v1/boards/level-' .. n .. '{path}, nil, {body}) end)()")
+        format!(
+            "(function() {board} local p = {player} return wrk.format('{method}', '/v1/boards/level-' .. n .. '{path}, nil, {body}) end)()"
+        )
     };
     let of_one = |method: &str, path: &str, body: &str| {
-        format!("(function() local p = math.random({USERS}) return wrk.format('{method}', '/v1/boards/main{path}, nil, {body}) end)()")
+        format!(
+            "(function() local p = math.random({USERS}) return wrk.format('{method}', '/v1/boards/main{path}, nil, {body}) end)()"
+        )
     };
     let score = r#"'{"user_id":"player-' .. p .. '","points":' .. math.random(1000) .. '}'"#;
     let loads = [
@@ -78,13 +85,18 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
             what: "first score of a new board, one caller",
             connections: 1,
             requests: [
-                format!("(function() local p = math.random({USERS}) return wrk.format('POST', '/v1/boards/level-new-' .. math.random(1e12) .. '/scores', nil, {score}) end)()"),
+                format!(
+                    "(function() local p = math.random({USERS}) return wrk.format('POST', '/v1/boards/level-new-' .. math.random(1e12) .. '/scores', nil, {score}) end)()"
+                ),
                 of_board("POST", "/scores'", score),
             ],
         },
     ];
     let run = |request: &str, connections, seconds, seed| {
-        wrk::run(dir, &Run { address: &serve.address, connections, seconds, seed, key: key.trim(), request, varies: true })
+        wrk::run(
+            dir,
+            &Run { address: &serve.address, connections, seconds, seed, key: key.trim(), request, varies: true },
+        )
     };
     println!("| load | boards of a template, per second | p50, ms | one board, per second | p50, ms | ratio |");
     println!("| --- | --- | --- | --- | --- | --- |");
@@ -126,7 +138,11 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
         println!("closing the week of the template: {seconds:.1} s: {}", said?.trim());
         println!(
             "scores of {CLOSING_CALLERS} callers before and during the first {SECONDS} s: {:.0} and {:.0}/s, p99 {:.0} and {:.0} ms; errors {}",
-            quiet.requests as f64 / quiet.seconds, meanwhile.requests as f64 / meanwhile.seconds, quiet.p99, meanwhile.p99, quiet.errors + meanwhile.errors
+            quiet.requests as f64 / quiet.seconds,
+            meanwhile.requests as f64 / meanwhile.seconds,
+            quiet.p99,
+            meanwhile.p99,
+            quiet.errors + meanwhile.errors
         );
         println!("relations before and after: {} and {}", before.trim(), relations()?.trim());
     }

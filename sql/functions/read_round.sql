@@ -12,8 +12,7 @@
 --
 -- changed_*, rank_keys, tie_keys: the changes of entries since p_batches, ordered by lane and batch.
 -- The keys of a removed entry are NULL. If has_all_changes is false, the indexes reload: the log
--- lacks a batch, or there are more than p_limit batches or p_change_limit changes. If
--- has_all_profiles is false, the directory must be emptied.
+-- lacks a batch, or there are more than p_limit batches or p_change_limit changes.
 CREATE OR REPLACE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
     p_change_limit bigint DEFAULT 500000, p_snapshot text DEFAULT NULL,
@@ -48,16 +47,7 @@ BEGIN
         FROM centile_store.logged_changes(p_board_id, ranking_ids, p_batches, batches, p_limit, p_change_limit);
     END IF;
 
-    has_all_profiles := true;
-    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
-    IF revision > p_revision THEN
-        SELECT count(*) <= 1000, array_agg(u.id), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
-        INTO has_all_profiles, profile_ids, external_ids, names, avatars
-        FROM (SELECT * FROM centile_store.users u WHERE u.profile_revision > p_revision AND u.profile_revision > 0
-              ORDER BY u.profile_revision LIMIT 1001) u;
-    ELSIF revision < p_revision THEN
-        has_all_profiles := false;
-    END IF;
+    SELECT * INTO revision, has_all_profiles, profile_ids, external_ids, names, avatars FROM centile_store.changed_profiles(p_revision);
 END
 $$;
 

@@ -1,10 +1,10 @@
--- Whole rankings of boards of templates, with the players' names, in one snapshot. Their players are
+-- Whole rankings of boards of templates, in one snapshot. revision: the profile revision. Their players are
 -- few, and adjacent in the primary key. A ranking that is no longer current, or whose board was deleted,
 -- has no row. In plpgsql,
 -- which keeps its plans.
 CREATE OR REPLACE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[])
 RETURNS TABLE (ranking_id bigint, epoch text, read_at timestamptz, batches bigint[], revision bigint,
-               user_ids bigint[], rank_keys bigint[], tie_keys bigint[], external_ids text[], names text[], avatars text[])
+               user_ids bigint[], rank_keys bigint[], tie_keys bigint[])
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
 SET enable_hashjoin = off
@@ -19,13 +19,12 @@ BEGIN
     JOIN centile_store.template_boards b ON b.id = g.players_of
     JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
     CROSS JOIN LATERAL (
-        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place]), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
+        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
         FROM centile_store.players p
         CROSS JOIN LATERAL (SELECT array_position(p.period_ids, g.period_id) AS place OFFSET 0) n
-        JOIN centile_store.users u ON u.id = p.user_id
         WHERE p.board_id = g.players_of AND n.place IS NOT NULL) e;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.small_rankings(bigint[]) IS
-'Players, keys and names of rankings of a template''s boards. Example: SELECT external_ids FROM centile_store.small_rankings(''{1}'');';
+'Players and keys of rankings of a template''s boards. Example: SELECT user_ids FROM centile_store.small_rankings(''{1}'');';

@@ -26,8 +26,8 @@ use crate::{
     instance::Instance,
     model::{
         board::{
-            ArchivedKind, Board, BoardFilter, BoardSettings, BoardSlug, Buckets, KEPT_ARCHIVES_MAX, Mode, OnViolation, Order,
-            PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties, WindowLength,
+            ArchivedKind, Board, BoardFilter, BoardSettings, BoardSlug, Buckets, KEPT_ARCHIVES_MAX, Mode, OnViolation,
+            Order, PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties, WindowLength,
         },
         combination::{Aggregate, CombinationSettings, Join, RefreshRule, Source},
         first_layout::FirstLayout,

@@ -83,8 +83,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(format!("template {name} deleted"))
         }
         Command::List { json } => {
-            let templates =
-                with_instance(config, async |instance| instance.store.reader.templates(None).await).await?;
+            let templates = with_instance(config, async |instance| instance.store.reader.templates(None).await).await?;
             if json {
                 let responses: Vec<_> = templates.iter().map(TemplateResponse::from).collect();
                 return output::print_json(&responses);

@@ -148,10 +148,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Remove(Remove { of: Of { board: slug }, by }) => {
             let by = by.actor()?;
-            with_instance(config, async |instance| {
-                instance.store.admin.remove_webhook(&slug.to_string(), &by).await
-            })
-            .await?;
+            with_instance(config, async |instance| instance.store.admin.remove_webhook(&slug.to_string(), &by).await)
+                .await?;
             output::print(format!("webhook of board {slug} removed"))
         }
     }

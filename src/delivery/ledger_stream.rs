@@ -124,7 +124,10 @@ impl LedgerReader {
             return Err(Error::conflict(Code::BoardCombined, message));
         }
         if let Some(template) = &board.template {
-            let message = format!("board {} shares the lanes of template {template}: boards of templates have no stream", board.slug);
+            let message = format!(
+                "board {} shares the lanes of template {template}: boards of templates have no stream",
+                board.slug
+            );
             return Err(Error::conflict(Code::BoardOfTemplate, message));
         }
         let lanes = usize::try_from(board.limits.lanes).unwrap_or_default();

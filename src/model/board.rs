@@ -1,8 +1,8 @@
 //! Boards and their rules.
 
 pub use crate::model::rule::{
-    ArchivedKind, BoardPattern, BoardSlug, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, TiebreakSum, Ties,
-    WindowLength,
+    ArchivedKind, BoardPattern, BoardSlug, Buckets, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind,
+    TiebreakSum, Ties, WindowLength,
 };
 
 use std::collections::{BTreeMap, BTreeSet};

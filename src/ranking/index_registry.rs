@@ -329,7 +329,10 @@ impl IndexRegistry {
     ///
     /// [`Error::Replaced`] if `resolved` no longer holds.
     async fn small_view(self: &Arc<Self>, resolved: &ResolvedPeriod, ranking: RankingRef) -> Result<IndexView> {
-        let asked = self.small.ask(ranking.ranking_id, || ReadSmall(self.index_reader.clone()));
+        let asked = self.small.ask(ranking.ranking_id, || ReadSmall {
+            index_reader: self.index_reader.clone(),
+            users: self.users.clone(),
+        });
         let read = match timeout(self.pool_wait, asked).await {
             Ok(read) => read.ok_or(Error::Stopping)??,
             Err(_) => return Err(Error::overload("too many reads are waiting")),
@@ -539,25 +542,18 @@ impl IndexView {
     /// Returns the internal id of each user, `None` for an unknown one. [`Error::Replaced`] if the
     /// epoch has changed.
     pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
-        match &self.source {
-            ViewSource::Kept { round, .. } => self.indexes.users.find(&round.epoch, external_ids).await,
-            ViewSource::Small(small) => {
-                let mut found: Vec<_> = external_ids.iter().map(|id| small.find(id)).collect();
-                // Others may exist, without a score.
-                if found.iter().any(Option::is_none) {
-                    self.indexes.users.start_epoch(&small.loaded.version.epoch, small.revision);
-                    found = self.indexes.users.find(&small.loaded.version.epoch, external_ids).await?;
-                }
-                Ok(found)
-            }
-        }
+        self.indexes.users.find(self.epoch(), external_ids).await
     }
 
     /// Returns the profiles of users, in their order. [`Error::Replaced`] if the epoch has changed.
     pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
+        self.indexes.users.profiles(self.epoch(), user_ids).await
+    }
+
+    fn epoch(&self) -> &str {
         match &self.source {
-            ViewSource::Kept { round, .. } => self.indexes.users.profiles(&round.epoch, user_ids).await,
-            ViewSource::Small(small) => small.profiles(user_ids),
+            ViewSource::Kept { round, .. } => &round.epoch,
+            ViewSource::Small(small) => &small.loaded.version.epoch,
         }
     }
 }

@@ -18,14 +18,17 @@ use crate::{
         batcher::{Batcher, Work},
         directory::{Directory, arena::ProfileRef},
     },
-    store::{IndexReader, index::StoredProfile},
+    store::{
+        IndexReader,
+        index::{ChangedProfiles, StoredProfile},
+    },
 };
 
 /// Statements that fetch profiles at the same time.
 const FETCHES_AT_ONCE: usize = 2;
 
 /// The directory of this instance, and the statements that fill it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct UserLookup {
     index_reader: IndexReader,
     state: Arc<RwLock<State>>,
@@ -125,6 +128,21 @@ impl UserLookup {
             }
             state.directory.put(profile_of(user_id, &profile));
         }
+    }
+
+    /// Brings the directory to a profile revision, as a round does.
+    pub(super) async fn catch_up(&self, epoch: &str, revision: i64) -> Result<()> {
+        let asked = {
+            let state = self.read();
+            match state.epoch == epoch {
+                true if state.revision >= revision => return Ok(()),
+                true => state.revision,
+                false => 0,
+            }
+        };
+        let ChangedProfiles { epoch, revision, profiles } = self.index_reader.changed_profiles(asked).await?;
+        self.apply(&epoch, asked, revision, profiles);
+        Ok(())
     }
 
     /// Returns the internal id of each user, `None` for an unknown one. [`Error::Replaced`] if the

@@ -100,7 +100,9 @@ impl Refusal {
             Self::UnknownUser => {
                 Error::retry(Code::ConcurrentChange, "the player was lost in a failover; send the event again")
             }
-            Self::BoardDeleted => Error::retry(Code::ConcurrentChange, "the board has just been deleted; retry to create it again"),
+            Self::BoardDeleted => {
+                Error::retry(Code::ConcurrentChange, "the board has just been deleted; retry to create it again")
+            }
             Self::Banned => Error::conflict(Code::UserBanned, "the player is banned"),
             Self::Broken(violation) => violation.error(board),
             Self::TiebreakNotUsed => Error::invalid("tiebreak", format!("board {} does not use tiebreaks", board.slug)),

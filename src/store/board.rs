@@ -94,9 +94,11 @@ impl Administrator {
     /// Returns id and slug of the boards and templates that have events. Reads from the primary, which
     /// knows all of them.
     pub(crate) async fn boards_with_events(&self) -> Result<Vec<(i32, String)>> {
-        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' AND deleted_at IS NULL ORDER BY slug")
-            .fetch_all(&self.writers)
-            .await?;
+        let boards = sqlx::query!(
+            "SELECT id, slug FROM centile_store.boards WHERE mode <> 'combined' AND deleted_at IS NULL ORDER BY slug"
+        )
+        .fetch_all(&self.writers)
+        .await?;
         Ok(boards.into_iter().map(|board| (board.id, board.slug)).collect())
     }
 

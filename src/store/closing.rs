@@ -173,7 +173,8 @@ impl Administrator {
         .fetch_optional(&self.writers)
         .await?;
         Ok(stored.map(|row| {
-            let archive = ArchiveRef { board: row.board_id, period_id, revision: row.archive_revision, has_frozen_top: true };
+            let archive =
+                ArchiveRef { board: row.board_id, period_id, revision: row.archive_revision, has_frozen_top: true };
             let version = archive.version(&row.epoch);
             FrozenTop { board: row.slug, period: row.period, version, bytes: row.bytes }
         }))
@@ -198,7 +199,9 @@ impl Administrator {
 
     /// Deletes some rows of released rankings and of deleted boards; returns 0 when none are left.
     pub(crate) async fn remove_released(&self) -> Result<u64> {
-        let query = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() + centile_store.remove_deleted() AS "removed!""#);
+        let query = sqlx::query_scalar!(
+            r#"SELECT centile_store.remove_released() + centile_store.remove_deleted() AS "removed!""#
+        );
         let removed = written(query.fetch_one(&self.writers).await)?;
         Ok(removed.unsigned_abs())
     }
@@ -233,8 +236,7 @@ impl Closer {
 
     /// Builds the archive as of the cut-off, a period of a template in several steps.
     pub(crate) async fn build(&mut self, period_id: i64) -> Result<()> {
-        let step =
-            || sqlx::query_scalar!(r#"SELECT centile_store.build_archive($1) AS "is_complete!""#, period_id);
+        let step = || sqlx::query_scalar!(r#"SELECT centile_store.build_archive($1) AS "is_complete!""#, period_id);
         while !step().fetch_one(&mut self.0).await? {}
         Ok(())
     }

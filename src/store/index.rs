@@ -109,8 +109,17 @@ pub(crate) struct SmallSnapshot {
     pub(crate) read_at: DateTime<Utc>,
     pub(crate) version: Version,
     pub(crate) revision: i64,
-    /// Rank key and tie key of each player, in any order.
-    pub(crate) players: Vec<((i64, i64), StoredProfile)>,
+    /// Rank key, tie key and internal id of each player, in any order.
+    pub(crate) players: Vec<((i64, i64), i64)>,
+}
+
+/// The profiles that have changed since an earlier revision.
+#[derive(Debug)]
+pub(crate) struct ChangedProfiles {
+    pub(crate) epoch: String,
+    pub(crate) revision: i64,
+    /// `None` if there are too many, or if the revision went back.
+    pub(crate) profiles: Option<Vec<StoredProfile>>,
 }
 
 /// A ranking of an open period, with the name of the period.
@@ -277,20 +286,27 @@ impl IndexReader {
         rows.into_iter()
             .map(|row| {
                 let keys = paired("rank keys and tie keys", elements(row.rank_keys), elements(row.tie_keys))?;
-                let names = paired("names and avatars", elements(row.names), elements(row.avatars))?;
-                let users = paired("ids of users", elements(row.user_ids), elements(row.external_ids))?;
-                let profiles = paired("users and their names", users, names)?.map(
-                    |((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar },
-                );
                 Ok(SmallSnapshot {
                     ranking_id: RankingId(row.ranking_id),
                     read_at: row.read_at,
                     version: Version { epoch: row.epoch, batches: Batch::from_numbers(row.batches) },
                     revision: row.revision,
-                    players: paired("keys and players", keys, profiles)?.collect(),
+                    players: paired("keys and players", keys, elements(row.user_ids))?.collect(),
                 })
             })
             .collect()
+    }
+
+    /// Returns the profiles that have changed since a revision.
+    pub(crate) async fn changed_profiles(&self, revision: i64) -> Result<ChangedProfiles> {
+        let query = sqlx::query_file!("sql/queries/changed_profiles.sql", revision);
+        let row = query.fetch_one(&self.reader.readers).await?;
+        let names = paired("names and avatars", elements(row.names), elements(row.avatars))?;
+        let users = paired("ids of users", elements(row.profile_ids), elements(row.external_ids))?;
+        let profiles = paired("users and their names", users, names)?
+            .map(|((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar });
+        let profiles = row.has_all_profiles.then(|| profiles.collect());
+        Ok(ChangedProfiles { epoch: row.epoch, revision: row.revision, profiles })
     }
 
     /// Returns the current rankings of a board's open periods.

@@ -135,7 +135,13 @@ impl Reader {
                 source: match (row.period_id, row.ranking_id.zip(row.has_bucket_rows), row.archive_revision) {
                     (Some(period_id), Some((ranking_id, has_bucket_rows)), _) => {
                         let ranking_id = RankingId(ranking_id);
-                        Some(PeriodSource::Live(RankingRef { board, players_of, period_id, ranking_id, has_bucket_rows }))
+                        Some(PeriodSource::Live(RankingRef {
+                            board,
+                            players_of,
+                            period_id,
+                            ranking_id,
+                            has_bucket_rows,
+                        }))
                     }
                     (Some(period_id), None, Some(revision)) => {
                         let has_frozen_top = players_of == board;

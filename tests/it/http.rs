@@ -23,6 +23,6 @@ pub mod property;
 pub mod second;
 pub mod segments;
 pub mod stop;
-pub mod tiers;
 pub mod templates;
+pub mod tiers;
 pub mod tls;

@@ -87,7 +87,13 @@ impl Demo {
         let key = ready_key(&instance, &dir.join("server-key"), CLIENT, Role::Server).await?;
         let admin_key = ready_key(&instance, &dir.join("admin-key"), OPERATOR, Role::Admin).await?;
         // All simulated players share one address and key, so rate limits are off.
-        let settings = http::Settings { key_rate: None, key_boards: None, address_rate: None, address_subscribers: None, ..flags.http() };
+        let settings = http::Settings {
+            key_rate: None,
+            key_boards: None,
+            address_rate: None,
+            address_subscribers: None,
+            ..flags.http()
+        };
         let server = http::serve(Arc::clone(&instance), listener, settings)?;
         instance.write_submitted_scores();
         let handle = server.handle();

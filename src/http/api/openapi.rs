@@ -199,7 +199,8 @@ impl Modify for CommonParts {
                 describe_common(operation);
                 // utoipa makes a body that is only a reference optional.
                 if let Some(RefOr::T(body)) = &mut operation.request_body
-                    && ["create_board", "update_board", "set_template"].contains(&operation.operation_id.as_deref().unwrap_or_default())
+                    && ["create_board", "update_board", "set_template"]
+                        .contains(&operation.operation_id.as_deref().unwrap_or_default())
                 {
                     body.required = Some(Required::True);
                 }
