@@ -214,9 +214,10 @@ async fn closed_list(
         telemetry::count_read("top", ReadSource::Here);
         return Ok(CachedTop { coverage, confirmed_at: asked_at, ..cached });
     }
-    let frozen = match archive.has_frozen_top {
-        true => frozen::frozen(source, archive, &state).await?.first(limit).map(<[_]>::to_vec),
-        false => None,
+    let frozen = if archive.has_frozen_top {
+        frozen::frozen(source, archive, &state).await?.first(limit).map(<[_]>::to_vec)
+    } else {
+        None
     };
     let (state, rows, etag) = if let Some(rows) = frozen {
         (state, rows, frozen_etag)

@@ -102,6 +102,12 @@ struct LaneState {
     server_started_at: DateTime<Utc>,
 }
 
+impl LaneState {
+    fn new(revision: i64, batch: Option<i64>, server_started_at: DateTime<Utc>) -> Result<Self> {
+        Ok(Self { revision, batch: batch.map(Batch).ok_or_else(lanes_changed)?, server_started_at })
+    }
+}
+
 /// Ids of a written batch.
 #[derive(Debug)]
 pub(crate) struct CommittedBatch {
@@ -170,7 +176,7 @@ impl BatchSession {
         let with_id = |pending: &Pending| Some((array_position(pending.player), pending.event.id.clone()?));
         let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let (event_users, times) = (source == EventSource::Import).then(|| players_and_times(events)).unzip();
-        let row = sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/begin_batch.sql",
             self.board_id,
             self.lane.0,
@@ -180,9 +186,8 @@ impl BatchSession {
             &ids,
             event_users.as_deref(),
             times.as_deref() as Option<&[Option<DateTime<Utc>>]>,
-        )
-        .fetch_one(&mut self.connection)
-        .await?;
+        );
+        let row = query.fetch_one(&mut self.connection).await?;
         if row.is_deleted {
             return Err(board_deleted());
         }
@@ -260,11 +265,7 @@ impl BatchSession {
                 .insert((index(id_users[id], users.len())?, ids[id].clone()), EarlierEvent { content, answer });
         }
         Ok(BatchStart {
-            state: LaneState {
-                revision: row.structure_revision,
-                batch: row.batch.map(Batch).ok_or_else(lanes_changed)?,
-                server_started_at: row.server_started_at,
-            },
+            state: LaneState::new(row.structure_revision, row.batch, row.server_started_at)?,
             // NULL if all batches are applied.
             unapplied_seconds: row.unapplied_seconds.unwrap_or(0.0),
             facts: Facts { rules, now: row.now, at, periods, players, earlier_events },

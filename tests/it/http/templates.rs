@@ -1,8 +1,10 @@
 //! Templates: boards that their first score creates.
 
+use std::borrow::Cow;
+
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::query_scalar;
+use sqlx::{error::DatabaseError, query_scalar};
 
 use crate::{
     delivery::{live::stream::Stream, outbox::receiver::Receiver},
@@ -207,10 +209,10 @@ async fn acts_on_a_template_s_board() {
     // A ban on one board, then everywhere.
     let pool = db.pool().await;
     query_scalar::<_, bool>("SELECT centile.ban_user('level-1', 'bob', true, 'cheat')").fetch_one(&pool).await.unwrap();
-    until("the ban on a board", async || scores("level-1").await == []).await;
+    until("the ban on a board", async || scores("level-1").await.is_empty()).await;
     // Another instance's changes may reach a top list 250 ms late.
     run(&db, &["user", "ban", "ann", "--reason", "cheat"]).well();
-    until("the ban", async || scores("level-2").await == []).await;
+    until("the ban", async || scores("level-2").await.is_empty()).await;
     assert_eq!(post("level-9", "ann", 1).await.status, 409);
     run(&db, &["user", "unban", "ann"]).well();
     until("the end of the ban", async || scores("level-2").await == [of("ann", 50)]).await;
@@ -307,7 +309,7 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
         .unwrap();
     let relations = "SELECT count(*) FROM pg_class";
     let before: i64 = query_scalar(relations).fetch_one(&pool).await.unwrap();
-    let page = async |n: i32| ranks(&site, &format!("/v1/boards/level-{n}/scores?period={week}&limit=100")).await;
+    let page = async |n: usize| ranks(&site, &format!("/v1/boards/level-{n}/scores?period={week}&limit=100")).await;
     let mut open = Vec::new();
     for n in 0..5 {
         open.push(page(n).await);
@@ -315,14 +317,10 @@ async fn periods_of_a_template_are_closed_for_all_boards() {
     let closed = run(&db, &["close", "--due"]).well();
     assert!(closed.contains("level-*") && closed.contains("55 players"), "{closed}");
     for n in 0..5 {
-        assert_eq!(page(n).await, open[n as usize], "board {n}");
-        let first = &open[n as usize][0].0;
+        assert_eq!(page(n).await, open[n], "board {n}");
+        let first = &open[n][0].0;
         let standing = site.get(&format!("/v1/boards/level-{n}/scores/{first}?period={week}&around=2")).await.is(200);
-        assert_eq!(
-            (&standing["rank"], &standing["players"]),
-            (&json!(1), &json!(open[n as usize].len())),
-            "{standing}"
-        );
+        assert_eq!((&standing["rank"], &standing["players"]), (&json!(1), &json!(open[n].len())), "{standing}");
     }
     assert_eq!(page(9).await, [], "a board without scores");
     assert_eq!(query_scalar::<_, i64>(relations).fetch_one(&pool).await.ok(), Some(before), "relations");
@@ -454,7 +452,7 @@ async fn rules_and_names_of_a_template_s_boards() {
         ("SELECT centile.set_webhook('level-1', 'https://example.com', decode(repeat('00', 16), 'hex'))", "CB409"),
     ] {
         let error = sqlx::query(sql).execute(&pool).await.expect_err(sql);
-        let found = error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned());
+        let found = error.as_database_error().and_then(DatabaseError::code).map(Cow::into_owned);
         assert_eq!(found.as_deref(), Some(code), "{sql}: {error}");
     }
     run(&db, &["rebuild", "--board", "level-nobody", "--all"]);
