@@ -1,7 +1,7 @@
 CREATE OR REPLACE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
-    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template,deleted_at}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
+    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template,deleted_at,has_league}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
     FROM centile_store.boards b WHERE b.id = p_board_id
 $$;
 

@@ -12,6 +12,7 @@ DECLARE
     v_step   record;
     v_cut_off_at timestamptz;
 BEGIN
+    WHILE centile_store.place_waiting() > 0 LOOP COMMIT; END LOOP;
     <<lists>>
     LOOP
         -- A list, because each look reads all open periods. Looks again, because closing a period makes
@@ -40,6 +41,7 @@ BEGIN
                 EXIT WHEN v_step.result IS NOT NULL;
             END LOOP;
             RAISE NOTICE '% %', v_due.name, v_step.result;
+            WHILE centile_store.place_waiting() > 0 LOOP COMMIT; END LOOP;
             is_busy := v_step.is_busy;
             EXIT lists WHEN is_busy;
         END LOOP;

@@ -6,9 +6,9 @@
 -- returned them. p_at: the time of events without one. Standings of an event: the same number of
 -- values for each period, the player's standing after the event. p_players: all standings of the
 -- players whose standings change. p_entries: the entries that change, for the log; p_entry_boards:
--- their boards, if p_board_id is a template. p_metadata: in the
--- order of the events; NULL if none has any. p_member_*: the segments of players who are new to the
--- board, and an empty segment for each. The ids in the result are in the order of the events.
+-- their boards, if p_board_id is a template. p_metadata: in the order of the events; NULL if none has
+-- any. p_member_*: the segments of players new to the board, and an empty segment for each. The ids in
+-- the result are in the order of the events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
     p_events centile_store.pending_event[],
@@ -62,7 +62,6 @@ BEGIN
         WHERE e.external_id IS NOT NULL
         ORDER BY e.user_id, e.external_id COLLATE "C";
     END IF;
-
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
@@ -70,6 +69,9 @@ BEGIN
         p_entries.ranking_ids := centile_store.board_entries(p_board_id, p_entries, p_entry_boards);
     END IF;
     PERFORM centile_store.write_players(v_lane, p_players);
+    IF v_board.has_league THEN
+        PERFORM centile_store.join_league(p_board_id, p_entries);
+    END IF;
     PERFORM centile_store.advance_lane(v_lane, v_last_at, p_entries);
 END
 $$;

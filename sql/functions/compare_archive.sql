@@ -1,4 +1,4 @@
--- The third step of closing. Leaves out players whom an act has changed since the cut-off, and in a
+-- The third step of closing, with the results of a league. Leaves out players whom an act has changed since the cut-off, and in a
 -- segment of a closed whole period also those with a later correction. Records up to a thousand
 -- differences; the ledger, and so the archive, is right.
 CREATE OR REPLACE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
@@ -47,7 +47,6 @@ BEGIN
     IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
         v_later := 't.kind <> ''score'' OR t.occurred_at >= $3 AND t.occurred_at < $4';
     END IF;
-
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
@@ -72,6 +71,7 @@ BEGIN
     USING p_period_id, v_period.board_id, v_period.starts_at, v_period.ends_at;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
+    PERFORM centile_store.rank_cohorts(p_period_id);
     RETURN v_differences;
 END
 $$;

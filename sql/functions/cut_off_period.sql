@@ -23,6 +23,7 @@ BEGIN
     ELSIF v_period.ends_at > clock_timestamp() THEN
         RAISE EXCEPTION 'the period is not over: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
     END IF;
+    PERFORM centile_store.check_league(v_period);
     SELECT * INTO STRICT v_whole FROM centile_store.periods w
     WHERE w.board_id = v_period.board_id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = '';
     IF v_whole.id <> p_period_id AND v_whole.state <> 'closed' THEN

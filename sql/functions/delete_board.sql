@@ -28,6 +28,7 @@ BEGIN
         DELETE FROM centile_store.templates t WHERE t.board_id = v_board.id;
         DELETE FROM centile_store.webhooks w WHERE w.board_id = v_board.id;
         DELETE FROM centile_store.combination_sources s WHERE s.board_id = v_board.id;
+        UPDATE centile_store.leagues l SET deleted_at = clock_timestamp() WHERE l.board_id = v_board.id AND l.deleted_at IS NULL;
         DELETE FROM centile_store.combinations c WHERE c.board_id = v_board.id;
         UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL WHERE p.board_id = v_board.id AND p.ranking_id IS NOT NULL;
         UPDATE centile_store.boards b SET slug = '-' || b.id, deleted_at = clock_timestamp(), rolling = '{}', snapshots = NULL WHERE b.id = v_board.id;

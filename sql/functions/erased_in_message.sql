@@ -14,6 +14,9 @@ AS $$
                                                ELSE r.row END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(p_payload -> 'tiers' -> l.list) WITH ORDINALITY AS r (row, place)))
             FROM unnest('{promotions,demotions}'::text[]) AS l (list))) ELSE '{}' END
+        || CASE WHEN p_payload ? 'league' THEN jsonb_build_object('league', jsonb_set(p_payload -> 'league', '{moves}', (
+            SELECT coalesce(jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_old_id THEN r.row || jsonb_build_object('user_id', p_external_id) ELSE r.row END ORDER BY r.place), '[]')
+            FROM jsonb_array_elements(p_payload #> '{league,moves}') WITH ORDINALITY AS r (row, place)))) ELSE '{}' END
 $$;
 
 COMMENT ON FUNCTION centile_store.erased_in_message(jsonb, text, text, text) IS

@@ -12,6 +12,7 @@ DECLARE
     v_top      bytea;
     v_tiers    text[];
     v_changes  jsonb;
+    v_league   jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     -- A segment has the tiers of its whole period, which is closed.
@@ -22,6 +23,7 @@ BEGIN
     -- Before all locks, because it reads two archives. Snapshots and segments have no message,
     -- and a template has no players.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    v_league := centile_store.league_message(v_period);
     -- Before the other locks: a session that applies many batches may hold this one for seconds.
     PERFORM centile_store.lock_buckets(v_period.board_id);
     -- Prevents name changes, because the top must not keep the name of an erased player. Comes before
@@ -49,6 +51,7 @@ BEGIN
     UPDATE centile_store.periods
     SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, tiers = v_tiers, closed_at = clock_timestamp()
     WHERE id = p_period_id;
+    PERFORM centile_store.move_league(v_period);
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
         'type', 'period_closed', 'board', b.slug,
@@ -63,6 +66,7 @@ BEGIN
                         v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
+        || CASE WHEN v_league IS NULL THEN '{}' ELSE jsonb_build_object('league', v_league) END
     FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT b.is_template;
     IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         PERFORM centile_store.announce_boards(v_period);

@@ -67,6 +67,7 @@ BEGIN
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id) WHERE id = p_period_id RETURNING * INTO v_after;
     PERFORM centile_store.mark_corrected(v_outdated);
+    PERFORM centile_store.rank_cohorts(p_period_id);
     PERFORM centile_store.list_named_players(p_period_id);
     PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),

@@ -1,4 +1,4 @@
--- Up to p_limit rows of deleted boards per call; call it until it returns 0. Killed at any moment, the
+-- Up to p_limit rows of deleted leagues and boards per call; call it until it returns 0. Killed at any moment, the
 -- next call goes on. SECURITY DEFINER, because the ledger is append-only for the service.
 CREATE OR REPLACE FUNCTION centile_store.remove_deleted(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -11,6 +11,10 @@ DECLARE
     v_table    text;
     v_archive  record;
 BEGIN
+    v_removed := centile_store.remove_leagues(p_limit);
+    IF v_removed > 0 THEN
+        RETURN v_removed;
+    END IF;
     SELECT * INTO v_deletion FROM centile_store.deletions d ORDER BY d.deleted_at, d.board_id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;

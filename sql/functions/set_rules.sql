@@ -7,7 +7,7 @@ AS $$
 DECLARE
     c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
     v_row   jsonb := to_jsonb(p_board);
-    v_names jsonb := v_row - '{id,slug,is_template,deleted_at,score_order,layout_bounds,structure_revision,created_at}'::text[]
+    v_names jsonb := v_row - '{id,slug,is_template,deleted_at,has_league,score_order,layout_bounds,structure_revision,created_at}'::text[]
         || '{"order": "", "first_layout": "", "combination": ""}';
     v_rules jsonb;
     v_name  text;

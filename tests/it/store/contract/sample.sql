@@ -72,3 +72,6 @@ SELECT centile_store.finish_combination(4, 'dora', 0.1);
 
 -- A template without boards.
 SELECT centile.set_template('quest', 'quest-*', '{"lanes": 1, "periods": ["week"]}', 1000);
+
+-- A league of months, which starts in the next one.
+SELECT centile.set_league('months', 'ladder', 'month', 30, '{bronze,silver,gold}', 7, 7);
