@@ -14,6 +14,7 @@ mod export;
 mod import;
 mod import_friends;
 mod key;
+mod league;
 mod log;
 mod maintain;
 mod migrate;
@@ -82,6 +83,9 @@ enum Command {
     /// Create, change and show templates: rules of boards that their first score creates
     #[command(subcommand)]
     Template(template::Command),
+    /// Create, change and show leagues: divisions of small cohorts, whose best members move up
+    #[command(subcommand)]
+    League(league::Command),
     /// Create and list seasons: periods with explicit start and end
     #[command(subcommand)]
     Season(season::Command),
@@ -223,6 +227,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Cluster(command) => cluster::run(config, command).await,
         Command::Serve(settings) => serve::run(config, &settings).await,
         Command::Board(command) => board::run(config, command).await,
+        Command::League(command) => league::run(config, command).await,
         Command::Template(command) => template::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,
         Command::Secrets(command) => secrets::run(config, command).await,

@@ -52,7 +52,7 @@ use crate::{
     Error, Resource, Result,
     http::{
         api::{
-            board, classic, distribution, docs, export, friend, health, history, key, list, live, newcomer, openapi,
+            board, classic, distribution, docs, export, friend, health, history, key, league, list, live, newcomer, openapi,
             period, progress, quarantine, season, standing, standings, submit, template, tier, transactions, user,
         },
         pages::{embed, ops, site},
@@ -124,6 +124,14 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/quarantine").get(quarantine::list),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/reject").on(Method::POST, quarantine::reject),
+        Endpoint::new("/v1/boards/{board}/league").get(league::read),
+        Endpoint::new("/v1/boards/{board}/league/history").get(league::history),
+        Endpoint::new("/v1/boards/{board}/league/cohorts/{cohort_id}").get(league::cohort),
+        Endpoint::new("/v1/leagues").get(league::list),
+        Endpoint::new("/v1/leagues/{league}")
+            .get(league::show)
+            .on(Method::PUT, league::set)
+            .on(Method::DELETE, league::delete),
         Endpoint::new("/v1/templates").get(template::list),
         Endpoint::new("/v1/templates/{template}")
             .get(template::show)

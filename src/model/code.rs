@@ -55,6 +55,8 @@ pub enum Code {
     BoardHasEvents,
     /// The board has the rules of a template: change the template.
     BoardOfTemplate,
+    /// The board has another league, or the league exists with other rules that cannot change.
+    LeagueExists,
     /// The template has its maximum number of boards.
     TooManyBoards,
     /// The board is computed from other boards, so nothing can be written to it.
@@ -162,6 +164,7 @@ impl Code {
             | Self::BoardExists
             | Self::BoardHasEvents
             | Self::BoardOfTemplate
+            | Self::LeagueExists
             | Self::TooManyBoards
             | Self::BoardCombined
             | Self::SeasonExists

@@ -127,6 +127,10 @@ pub enum Resource {
     Board,
     /// A template of boards.
     Template,
+    /// A league.
+    League,
+    /// A cohort of a league.
+    Cohort,
     /// A player.
     User,
     /// The score of a player who exists.
@@ -152,6 +156,8 @@ impl Resource {
             Self::Path => "path",
             Self::Board => "board",
             Self::Template => "template",
+            Self::League => "league",
+            Self::Cohort => "cohort",
             Self::User => "user",
             Self::Score => "score of user",
             Self::Period => "period",
@@ -173,7 +179,7 @@ impl Resource {
             Self::Transaction => Code::TransactionNotFound,
             Self::QuarantinedEvent => Code::QuarantinedEventNotFound,
             Self::Key => Code::KeyNotFound,
-            Self::Template | Self::Webhook | Self::Message => Code::NotFound,
+            Self::Template | Self::League | Self::Cohort | Self::Webhook | Self::Message => Code::NotFound,
         }
     }
 }

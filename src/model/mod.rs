@@ -18,6 +18,7 @@ pub mod id;
 pub mod idempotency;
 pub(crate) mod json;
 pub mod key;
+pub mod league;
 pub mod metadata;
 pub mod name;
 pub mod operation;

@@ -63,6 +63,8 @@ const DUE_AT_ONCE: usize = 20;
 pub async fn close_due(admin: &Administrator, cache: &Cache, report: impl FnMut(CloseOutcome)) -> Result<bool> {
     admin.open_snapshots().await?;
     while admin.release_unused_windows().await? {}
+    // Continues what a killed process has left.
+    admin.place_waiting().await?;
     // Usually nothing is due, and the lock is not needed.
     if admin.due_periods(None).await?.is_empty() {
         return Ok(true);
@@ -132,6 +134,7 @@ pub async fn close_one(
     let is_due = named.period_id.is_some() && !admin.due_periods(named.period_id).await?.is_empty();
     let mut has_reported = false;
     if is_due {
+        admin.place_waiting().await?;
         let Some(mut closer) = admin.closer().await? else { return Ok(false) };
         let report = |outcome| {
             has_reported = true;
@@ -189,6 +192,8 @@ async fn close(
         );
     }
     frozen::put_shared(admin, cache, period_id).await;
+    // Players of a league who have scored in its next period get their cohorts.
+    admin.place_waiting().await?;
     let time = begin.elapsed();
     tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
     let done = ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time };

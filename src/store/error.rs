@@ -99,6 +99,7 @@ impl From<sqlx::Error> for Error {
             "CB404" => Self::NotFound {
                 what: match detail {
                     "board" => Resource::Board,
+                    "league" => Resource::League,
                     "user" => Resource::User,
                     "transaction" => Resource::Transaction,
                     "quarantined" => Resource::QuarantinedEvent,

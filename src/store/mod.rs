@@ -16,6 +16,7 @@ pub(crate) mod inbox;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod layout;
+pub(crate) mod league;
 pub(crate) mod ledger;
 pub mod migrate;
 pub(crate) mod operation;

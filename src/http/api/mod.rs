@@ -12,6 +12,7 @@ pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod idempotency;
 pub(crate) mod key;
+pub(crate) mod league;
 pub(crate) mod list;
 pub(crate) mod live;
 pub(crate) mod metrics;

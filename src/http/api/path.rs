@@ -44,6 +44,38 @@ impl TemplatePath {
     }
 }
 
+/// Path of a league.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct LeaguePath {
+    /// Name of the league.
+    #[param(example = "arena-league", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    pub(crate) league: String,
+}
+
+impl LeaguePath {
+    /// Reads the league's name from the path of `request`.
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
+        Ok(Self { league: segment(request, "league")? })
+    }
+}
+
+/// Path of a cohort.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct CohortPath {
+    /// Id of the cohort.
+    #[param(example = 42, minimum = 1)]
+    pub(crate) cohort_id: i64,
+}
+
+impl CohortPath {
+    /// Reads the cohort's id from the path of `request`.
+    pub(crate) fn from_request(request: &HttpRequest) -> Result<Self> {
+        Ok(Self { cohort_id: id(request, "cohort_id", "a cohort")? })
+    }
+}
+
 /// Parses the name of a board. A name that no board can have is reported like an unknown board.
 pub(crate) fn board_slug(name: String) -> Result<BoardSlug> {
     BoardSlug::from_str(&name).map_err(|error| Error::NotFound {

@@ -34,6 +34,50 @@ pub(crate) struct PeriodClosedMessage<'a> {
     /// Players who have risen or fallen to another tier. Absent for boards without tiers.
     #[schema(nullable = false)]
     tiers: Option<TierChangesResponse<'a>>,
+    /// Results of the board's league. Absent in periods without one.
+    #[schema(nullable = false)]
+    league: Option<LeagueMovesResponse<'a>>,
+}
+
+/// Results of a league in a period.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a message that SQL writes")]
+pub(crate) struct LeagueMovesResponse<'a> {
+    /// Name of the league.
+    #[schema(example = "arena-league")]
+    name: &'a str,
+    /// The divisions with cohorts, lowest first.
+    divisions: Vec<DivisionMovesResponse<'a>>,
+    /// The first 100 members who move, highest division first. The history of each player has the others.
+    moves: Vec<LeagueMoveResponse<'a>>,
+}
+
+/// Results of a division.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a message that SQL writes")]
+pub(crate) struct DivisionMovesResponse<'a> {
+    #[schema(example = "silver")]
+    division: &'a str,
+    cohorts: u64,
+    players: u64,
+    promoted: u64,
+    relegated: u64,
+}
+
+/// A player who moves to another division.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a message that SQL writes")]
+pub(crate) struct LeagueMoveResponse<'a> {
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Rank in the cohort; null without a score.
+    #[schema(required = true, example = 3)]
+    rank: Option<u64>,
+    #[schema(example = "silver")]
+    from: &'a str,
+    #[schema(example = "gold")]
+    to: &'a str,
 }
 
 /// Players who have risen or fallen to another tier since an earlier period.
