@@ -11,6 +11,7 @@ pub mod errors;
 pub mod export;
 pub mod injection;
 pub mod instances;
+pub mod leagues;
 pub mod limits;
 pub mod logging;
 pub mod metadata;

@@ -8,6 +8,7 @@ pub mod closed;
 pub mod combined;
 pub mod killed_close;
 pub mod kinds;
+pub mod leagues;
 pub mod rolling;
 pub mod rollover;
 pub mod segments;

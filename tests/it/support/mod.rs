@@ -19,6 +19,7 @@ pub mod faults;
 pub mod freshness;
 mod import;
 pub mod killing;
+pub mod leagues;
 pub mod layout;
 pub mod load;
 pub mod markup;
