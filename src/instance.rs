@@ -14,7 +14,7 @@ use crate::{
     background::{Background, UPKEEP_EVERY},
     boards::{self, Boards},
     cache::Cache,
-    delivery::{ledger_stream::LedgerStreams, subscriptions::FollowedRankings},
+    delivery::{followed_leagues::FollowedLeagues, ledger_stream::LedgerStreams, subscriptions::FollowedRankings},
     maintenance::scheduler::Scheduler,
     model::{
         board::BoardSlug,
@@ -56,6 +56,7 @@ pub struct Instance {
     pub(crate) keys: ApiKeys,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) followed_rankings: Arc<FollowedRankings>,
+    pub(crate) followed_leagues: Arc<FollowedLeagues>,
     pub(crate) ledger_streams: Arc<LedgerStreams>,
     pub(crate) background: Background,
     /// `None` without background maintenance.
@@ -138,6 +139,7 @@ impl Instance {
                 Arc::clone(&read_router),
                 background.clone(),
             )),
+            followed_leagues: Arc::new(FollowedLeagues::new(store.reader.clone(), background.clone())),
             ledger_streams: Arc::new(LedgerStreams::new(store.reader.clone(), settings.pool_wait)),
             readiness: SingleFlight::new(settings.pool_wait),
             connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),

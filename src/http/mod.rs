@@ -127,6 +127,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/league").get(league::read),
         Endpoint::new("/v1/boards/{board}/league/history").get(league::history),
         Endpoint::new("/v1/boards/{board}/league/cohorts/{cohort_id}").get(league::cohort),
+        Endpoint::new("/v1/boards/{board}/league/live").get(live::league::follow),
         Endpoint::new("/v1/leagues").get(league::list),
         Endpoint::new("/v1/leagues/{league}")
             .get(league::show)

@@ -179,3 +179,12 @@ pub struct LeagueResult {
     #[schema(example = "gold")]
     pub next_division: String,
 }
+
+impl LeagueState {
+    /// Returns whether nothing but the time left differs.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let seconds_left = other.period.seconds_left;
+        let period = LeaguePeriod { seconds_left, ..self.period.clone() };
+        *other == Self { period, ..self.clone() }
+    }
+}

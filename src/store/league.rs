@@ -1,5 +1,7 @@
 //! SQL of leagues.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 
@@ -62,6 +64,29 @@ impl Reader {
         let found = self.servers.read_coordinator(query.fetch_one(&self.readers)).await?;
         let missing = || cohort_id.map_or_else(|| of_board(board), |id| Error::not_found(Resource::Cohort, id.to_string()));
         found.map(|Json(state)| state).ok_or_else(missing)
+    }
+
+    /// Returns a text that changes with every batch of a board, and with its periods.
+    pub(crate) async fn league_version(&self, board_id: i32) -> Result<String> {
+        let query = sqlx::query_scalar!(
+            r#"SELECT (b.structure_revision || ' ' || centile_store.lane_batches(b.id, b.lanes)::text) AS "version!"
+               FROM centile_store.boards b WHERE b.id = $1"#,
+            board_id
+        );
+        self.servers.read_coordinator(query.fetch_one(&self.readers)).await
+    }
+
+    /// Returns the current places of players by their ids, without those of unknown ids.
+    pub(crate) async fn league_states(&self, board_id: i32, users: &[String]) -> Result<HashMap<String, LeagueState>> {
+        let query = sqlx::query!(
+            r#"SELECT u.external_id, s.state AS "state!: Json<LeagueState>"
+               FROM centile_store.users u CROSS JOIN LATERAL centile_store.league_state($1, u.external_id) AS s (state)
+               WHERE u.external_id = ANY ($2) AND s.state IS NOT NULL"#,
+            board_id,
+            users
+        );
+        let rows = self.servers.read_coordinator(query.fetch_all(&self.readers)).await?;
+        Ok(rows.into_iter().map(|row| (row.external_id, row.state.0)).collect())
     }
 
     /// Returns results of a player in closed periods that end before `before`, newest first.

@@ -1,6 +1,7 @@
 //! `/v1/boards/{board}/live`: follows a ranking live, as Server-Sent Events.
 
 mod events;
+pub(crate) mod league;
 mod message;
 mod subscriber;
 

@@ -110,6 +110,7 @@ pub(crate) fn document() -> Ready<Result<HttpResponse>> {
         league::read,
         league::cohort,
         league::history,
+        live::league::follow,
         league::list,
         league::show,
         league::set,

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::{
     http::pages::{
-        RankingView, figure,
+        RankingView, figure, league,
         link::{Among, FRIENDS_MAX, Link},
         mark,
         number::{self, count, instant, percentile, period_title, score},
@@ -14,6 +14,7 @@ use crate::{
     },
     model::{
         board::{Mode, Order, PeriodKind, WindowLength},
+        league::LeagueState,
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
         presentation::ScoreFormat,
@@ -46,6 +47,9 @@ pub(crate) struct BoardPage<'a> {
     /// The selected player in the newest snapshots, newest first; empty if the board takes none, and
     /// while the database cannot be reached.
     pub(crate) progress: Vec<Progress>,
+    /// The selected player's place in the board's league; absent without a league, and while the
+    /// database cannot be reached.
+    pub(crate) league: Option<Option<LeagueState>>,
     pub(crate) found: Option<PlayersFound>,
     /// The selected player and the player's friends, in place of the ranking.
     pub(crate) local: Option<LocalPage>,
@@ -99,6 +103,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         }
         (periods(page))
         (segments(page))
+        @if page.league.is_some() { p.league { a href=(league::path(board)) { "League" } } }
         p.when {
             strong data-live="period" { (title) }
             span.state role="status" data-live="state" { (state(page)) }
@@ -451,6 +456,7 @@ fn card(page: &BoardPage<'_>, standing: &PlayerStanding) -> Markup {
             div { dt { "Rank" } dd data-live="rank" { (count(player.rank)) } }
             div { dt { "Score" } dd data-live="score" { (score(&page.view.board.presentation.score_format, player.score)) } }
             @if let Some(tiebreak) = player.tiebreak { div { dt { "Tiebreak" } dd data-live="tiebreak" { (score(&ScoreFormat::default(), tiebreak)) } } }
+            @if let Some(Some(state)) = &page.league { (league::place(page.view.board, state, &player.user_id)) }
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
         div data-live="decided" data-by=(deciding_values(player)) {

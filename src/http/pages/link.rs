@@ -41,6 +41,20 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// Returns the link to a board's page without parameters.
+    pub(crate) fn of_board(board: &str) -> Self {
+        Self {
+            board: board.to_owned(),
+            period: None,
+            segment: None,
+            from: 1,
+            limit: None,
+            player: None,
+            among: Among::All,
+            friends: Vec::new(),
+        }
+    }
+
     /// Returns this link with another first position.
     pub(crate) fn from(&self, from: u64) -> Self {
         Self { from, ..self.clone() }
@@ -111,16 +125,7 @@ mod tests {
 
     #[test]
     fn the_url_contains_everything_shown() {
-        let link = Link {
-            board: "arena".into(),
-            period: None,
-            segment: None,
-            from: 1,
-            limit: None,
-            player: None,
-            among: Among::All,
-            friends: Vec::new(),
-        };
+        let link = Link::of_board("arena");
         assert_eq!(link.href(), "/boards/arena");
         let link =
             link.period("week:2024-01-15").from(51).player(Some("a&b=c d+é\"<")).with_friend("x").with_friend("y");

@@ -10,6 +10,7 @@ pub(crate) mod embed;
 mod figure;
 pub(crate) mod gzip;
 pub(crate) mod home;
+pub(crate) mod league;
 pub(crate) mod link;
 mod number;
 pub(crate) mod ops;

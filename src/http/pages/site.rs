@@ -15,7 +15,7 @@ use crate::{
     Code, Error, Resource, Result, boards,
     http::{
         api::{
-            path::BoardPath,
+            path::{BoardPath, CohortPath},
             query::{self, Selection},
             top as top_body,
         },
@@ -25,6 +25,7 @@ use crate::{
             asset::Asset,
             board::{BoardPage, PlayerShown, PlayersFound, page as board_page},
             home::{BoardSummary, page as home_page},
+            league,
             link::{Among, FRIENDS_MAX, Link},
             table::Before,
             text,
@@ -34,6 +35,7 @@ use crate::{
     model::{
         board::{Board, BoardFilter, BoardSlug, PeriodKind},
         friend::FriendsOf,
+        league::LeagueState,
         name,
         period::{Period, PeriodSelector, Progress},
         rank::{Distribution, LocalPage, LocalStart, PageStart},
@@ -81,8 +83,13 @@ const TRANSACTIONS_MAX: u32 = 200;
 /// Maximum snapshots in the chart of a player's progress.
 const SNAPSHOTS_MAX: u64 = 60;
 
-pub(crate) fn endpoints() -> [Endpoint; 2] {
-    [Endpoint::new("/").get(home), Endpoint::new("/boards/{board}").get(show)]
+pub(crate) fn endpoints() -> [Endpoint; 4] {
+    [
+        Endpoint::new("/").get(home),
+        Endpoint::new("/boards/{board}").get(show),
+        Endpoint::new("/boards/{board}/league").get(show_league),
+        Endpoint::new("/boards/{board}/league/{cohort_id}").get(show_cohort),
+    ]
 }
 
 pub(crate) fn assets() -> [Endpoint; 1] {
@@ -148,6 +155,32 @@ enum Shown {
     At(String),
 }
 
+/// Shows the divisions of a board's league.
+async fn show_league(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let BoardPath { board } = BoardPath::from_request(&request)?;
+    query::none(&request)?;
+    let board = public(&api, &request, &board).await?;
+    let overview = api.instance.store.reader.league_overview(&board).await?;
+    Ok(answer(&request, league::overview_page(&board, &overview), &[]))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CohortQuery {
+    /// The player whose row is highlighted.
+    player: Option<String>,
+}
+
+/// Shows a cohort.
+async fn show_cohort(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let BoardPath { board } = BoardPath::from_request(&request)?;
+    let CohortPath { cohort_id } = CohortPath::from_request(&request)?;
+    let CohortQuery { player } = query::parse(&request)?;
+    let board = public(&api, &request, &board).await?;
+    let state = api.instance.store.reader.league_state(&board, None, None, Some(cohort_id)).await?;
+    Ok(answer(&request, league::cohort_page(&board, &state, player.as_deref()), &[]))
+}
+
 async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let BoardPath { board } = BoardPath::from_request(request)?;
     let query: BoardQuery = query::parse(request)?;
@@ -195,13 +228,14 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let instance = &api.instance;
     let among_friends = user.as_ref().filter(|_| link.among == Among::Friends);
     let from = if among_friends.is_some() { 1 } else { from };
-    let (rows, local, periods, distribution, player, progress, chosen) = futures::join!(
+    let (rows, local, periods, distribution, player, progress, league, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
         friends_of(api, &board, &selector, among_friends, &link, limit),
         overview::periods(instance.read_router.current(), &board),
         overview::distribution(instance.read_router.current(), &board, &selector),
         player(api, &board, &selector, user.as_ref()),
         progress(api, &board, user.as_ref()),
+        league_of(api, &board, user.as_ref()),
         async {
             if friends.is_empty() {
                 Ok(None)
@@ -251,6 +285,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
         before,
         player,
         progress: progress?,
+        league: league?,
         found,
         local,
         friends,
@@ -343,6 +378,20 @@ async fn progress(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Vec
     match api.instance.read_router.current().reader.progress(board, user.as_str(), SNAPSHOTS_MAX).await {
         Err(Error::NotFound { .. }) => Ok(Vec::new()),
         read => Ok(if_known(read)?.unwrap_or_default()),
+    }
+}
+
+/// Reads whether the board has a league, and the selected player's place in it.
+async fn league_of(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Option<Option<LeagueState>>> {
+    let reader = &api.instance.store.reader;
+    let read = match user {
+        Some(user) => reader.league_state(board, Some(user), None, None).await.map(Some),
+        None => reader.league_overview(board).await.map(|_| None),
+    };
+    match read {
+        Err(Error::NotFound { what: Resource::User, .. }) => Ok(Some(None)),
+        Err(Error::NotFound { .. }) => Ok(None),
+        read => if_known(read),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     support::{
         TestDb, make_key, run,
         leagues::{cohorts_are_sound, end_periods},
+        wait::within,
     },
 };
 
@@ -304,5 +305,57 @@ async fn a_private_board_has_a_private_league() {
         let path = format!("/v1/boards/main/league{path}");
         site.get(&path).await.is(401);
         site.json(Method::GET, &path, &key, String::new()).await.is(200);
+    }
+}
+
+#[tokio::test]
+async fn pages_show_a_league() {
+    let (_db, site) = start(json!({}), json!({})).await;
+    score(&site, &[("ann", 5), ("bob", 6)]).await;
+    let cohort = site.get("/v1/boards/main/league?user_id=ann").await.is(200)["cohort_id"].to_string();
+    for (path, words) in [
+        ("/boards/main".to_owned(), ["/boards/main/league\"", "League"]),
+        ("/boards/main?player=ann".to_owned(), [&*format!("/boards/main/league/{cohort}"), "of 2"]),
+        ("/boards/main/league".to_owned(), ["bronze", "silver"]),
+        (format!("/boards/main/league/{cohort}?player=ann"), ["moves up", "aria-current=\"true\""]),
+    ] {
+        let page = site.get(&path).await;
+        assert_eq!(page.status, 200, "{page:?}");
+        assert!(words.iter().all(|word| page.text.contains(word)), "{path}: {}", page.text);
+    }
+    site.board(json!({"slug": "other"}), &[]).await;
+    assert!(!site.get("/boards/other").await.text.contains("/league"));
+    assert_eq!(site.get("/boards/other/league").await.status, 404);
+    assert_eq!(site.get("/boards/main/league/999").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_stream_follows_a_cohort() {
+    let (db, site) = start(json!({}), json!({})).await;
+    score(&site, &[("ann", 5)]).await;
+    let mut events = site.serve.client.get(site.serve.at("/v1/boards/main/league/live?user_id=ann")).send().await.unwrap();
+    let mut text = String::new();
+    let mut next = async |events: &mut reqwest::Response| loop {
+        if let Some((event, rest)) = text.clone().split_once("\n\n") {
+            text = rest.to_owned();
+            if let Some(data) = event.strip_prefix("event: league\ndata: ") {
+                return serde_json::from_str::<Value>(data).unwrap();
+            }
+        } else {
+            text.push_str(str::from_utf8(&within("an event", events.chunk()).await.unwrap().unwrap()).unwrap());
+        }
+    };
+    assert_eq!(shown(&next(&mut events).await), json!([[1, "ann", 5, 1]]));
+    // A newcomer, a new week in which Ann waits, and her place in it.
+    score(&site, &[("bob", 6)]).await;
+    assert_eq!(shown(&next(&mut events).await), json!([[1, "bob", 6, 1], [2, "ann", 5, 0]]));
+    end_periods(&db, "week").await;
+    assert_eq!(next(&mut events).await["state"], "none");
+    score(&site, &[("ann", 3)]).await;
+    assert_eq!(next(&mut events).await["state"], "waiting");
+    run(&db, &["close", "--due"]).well();
+    assert_eq!(next(&mut events).await["state"], "placed");
+    for (path, status) in [("main/league/live?user_id=nobody", 404), ("main/league/live", 422), ("none/league/live?user_id=ann", 404)] {
+        assert_eq!(site.get(&format!("/v1/boards/{path}")).await.status, status, "{path}");
     }
 }

@@ -32,7 +32,7 @@ use crate::{
 
 /// Interval between two checks of the subscriber's key. The cached state of a key may be four
 /// seconds old.
-const KEY_CHECKED_EVERY: Duration = Duration::from_millis(500);
+pub(crate) const KEY_CHECKED_EVERY: Duration = Duration::from_millis(500);
 
 /// Timeout of a check of the subscriber's key.
 const KEY_CHECKED_WITHIN: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ pub(crate) struct Subscriber {
 
 /// Whether the subscriber's key still works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum KeyValidity {
+pub(crate) enum KeyValidity {
     Valid,
     Invalid,
     /// The check failed. Nothing new is sent until one succeeds.
@@ -123,7 +123,7 @@ impl Subscriber {
                 self.key_validity = tokio::select! {
                     biased;
                     () = ending.cancelled() => return None,
-                    key_validity = self.check_key() => key_validity,
+                    key_validity = check_key(&self.api, self.authorization.as_deref(), &self.board) => key_validity,
                 };
                 self.key_at = Instant::now() + KEY_CHECKED_EVERY;
                 // The check may have taken a second.
@@ -172,15 +172,16 @@ impl Subscriber {
             }
         }
     }
+}
 
-    async fn check_key(&self) -> KeyValidity {
-        let finding = key_cache::find(&self.api.instance.keys, self.authorization.as_deref());
-        let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return KeyValidity::Unknown };
-        match found {
-            Ok(known) if known.key.may_read(&self.board.slug).is_ok() => KeyValidity::Valid,
-            Err(error) if error.is_temporary() || matches!(error, Error::Internal(_)) => KeyValidity::Unknown,
-            _ => KeyValidity::Invalid,
-        }
+/// Returns whether the key of a stream still permits to read its board.
+pub(crate) async fn check_key(api: &Api, authorization: Option<&str>, board: &Board) -> KeyValidity {
+    let finding = key_cache::find(&api.instance.keys, authorization);
+    let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return KeyValidity::Unknown };
+    match found {
+        Ok(known) if known.key.may_read(&board.slug).is_ok() => KeyValidity::Valid,
+        Err(error) if error.is_temporary() || matches!(error, Error::Internal(_)) => KeyValidity::Unknown,
+        _ => KeyValidity::Invalid,
     }
 }
 
