@@ -17,8 +17,7 @@ DECLARE
     v_players bigint; v_last_at timestamptz;
     v_outdated bigint[];
 BEGIN
-    -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
-    -- and with it the scores of its lane.
+    -- One refresh at a time. Locks the period's row only at the end, so that no correction waits.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.check_written(b) FROM centile_store.boards b WHERE b.id = v_before.board_id;

@@ -107,6 +107,7 @@ async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64)
         ("POST", "/v1/users/{user_id}/friends") => json!({"change": "add", "user_ids": ["cyd"]}),
         ("PUT", "/v1/users/{user_id}/friends/{friend_id}") => Value::Null,
         ("PUT", "/v1/templates/{template}") => json!({"pattern": format!("tpl-{number}-*")}),
+        ("PUT", "/v1/leagues/{league}") => league("main"),
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
         _ => Value::Null,
     };
@@ -135,8 +136,19 @@ async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64)
         let pattern = json!({"pattern": format!("{template}-*")});
         site.admin(Method::PUT, &format!("/v1/templates/{template}"), pattern).await.is(200);
     }
+    let league_name = match method.as_str() {
+        "DELETE" if path == "/v1/leagues/{league}" => {
+            let gone = format!("gone-{number}");
+            site.board(json!({"slug": gone}), &[]).await;
+            site.admin(Method::PUT, &format!("/v1/leagues/{gone}"), league(&gone)).await.is(200);
+            gone
+        }
+        _ => "main-league".to_owned(),
+    };
     let filled = path
         .replace("{board}", &board)
+        .replace("{league}", &league_name)
+        .replace("{cohort_id}", "1")
         .replace("{template}", &template)
         .replace("{user_id}", &user)
         .replace("{friend_id}", "cyd")
@@ -149,10 +161,15 @@ async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64)
     };
     let query = match (method.as_str(), path) {
         (_, "/v1/boards/{board}/rank") => "?score=5",
-        ("GET", "/v1/boards/{board}/scores/query") => "?user_id=ada",
+        ("GET", "/v1/boards/{board}/scores/query" | "/v1/boards/{board}/league/history" | "/v1/boards/{board}/league/live") => "?user_id=ada",
         _ => "",
     };
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })
+}
+
+/// The rules of a board's league.
+fn league(board: &str) -> Value {
+    json!({"board": board, "period": "week", "size": 30, "divisions": ["bronze", "silver"], "promote": 7, "relegate": 7})
 }
 
 /// Sends a prepared request.
@@ -184,7 +201,10 @@ async fn spare_event(site: &Site) -> String {
 async fn every_call_follows_the_access_matrix() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+    site.board(json!({}), &[]).await;
+    site.admin(Method::PUT, "/v1/leagues/main-league", league("main")).await.is(200);
+    let scores = json!([{"user_id": "ada", "points": 40}, {"user_id": "bob", "points": 30}]);
+    site.post("/v1/boards/main/scores", scores).await.is(200);
     site.board(json!({"slug": "other"}), &[]).await;
     let score = site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
     let transaction_id = score["transaction_id"].as_i64().unwrap();
