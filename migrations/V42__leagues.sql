@@ -59,12 +59,16 @@ CREATE TABLE centile_store.league_cohorts (
     period_id bigint   NOT NULL,
     division  smallint NOT NULL,
     band      smallint NOT NULL,
-    members   integer  NOT NULL
-);
+    members   integer  NOT NULL,
+    is_full   boolean  NOT NULL
+) WITH (fillfactor = 60);
 COMMENT ON TABLE centile_store.league_cohorts IS 'Cohorts of leagues, with the number of their members.';
 COMMENT ON COLUMN centile_store.league_cohorts.band IS
     'Players of similar results in the period before, with fill form; 0 for the lowest, and with fill arrival.';
-CREATE INDEX league_cohorts_open_idx ON centile_store.league_cohorts (league_id, period_id, division, band, members);
+CREATE INDEX league_cohorts_period_idx ON centile_store.league_cohorts (league_id, period_id);
+-- Does not have the number of members, so that their updates are HOT. The newest first: dead rows of
+-- cohorts that have become full under a held snapshot come after those that are open.
+CREATE INDEX league_cohorts_open_idx ON centile_store.league_cohorts (league_id, period_id, division, band, id DESC) WHERE NOT is_full;
 
 CREATE SEQUENCE centile_store.league_members_seq;
 CREATE TABLE centile_store.league_members (
