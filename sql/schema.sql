@@ -573,6 +573,7 @@ BEGIN
         DELETE FROM centile_store.templates t WHERE t.board_id = v_board.id;
         DELETE FROM centile_store.webhooks w WHERE w.board_id = v_board.id;
         DELETE FROM centile_store.combination_sources s WHERE s.board_id = v_board.id;
+        UPDATE centile_store.leagues l SET deleted_at = clock_timestamp() WHERE l.board_id = v_board.id AND l.deleted_at IS NULL;
         DELETE FROM centile_store.combinations c WHERE c.board_id = v_board.id;
         UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL WHERE p.board_id = v_board.id AND p.ranking_id IS NOT NULL;
         UPDATE centile_store.boards b SET slug = '-' || b.id, deleted_at = clock_timestamp(), rolling = '{}', snapshots = NULL WHERE b.id = v_board.id;
@@ -591,6 +592,23 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.delete_board(p_slug text, p_actor text) IS 'Deletes a board, or a template without boards, with all scores, and returns its id. Example: SELECT centile.delete_board(''ladder'') > 0 AS is_deleted;';
+
+CREATE FUNCTION centile.delete_league(p_name text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_league centile_store.leagues := centile_store.league_named(p_name);
+BEGIN
+    PERFORM centile_store.lock_structure(v_league.board_id, true);
+    v_league := centile_store.league_named(p_name);
+    UPDATE centile_store.leagues l SET deleted_at = clock_timestamp() WHERE l.id = v_league.id;
+    UPDATE centile_store.boards b SET has_league = false WHERE b.id = v_league.board_id;
+    PERFORM centile_store.note_act(p_actor, 'delete_league', v_league.board_id, '{"deleted": false}', '{"deleted": true}', p_name);
+    RETURN v_league.id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.delete_league(p_name text, p_actor text) IS 'Deletes a league with its history, and returns its id. Example: SELECT centile.delete_league(''months'') > 0 AS is_deleted;';
 
 CREATE FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone DEFAULT now(), p_until timestamp with time zone DEFAULT (now() + '2 mons'::interval)) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1348,7 +1366,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' AND v_owner <> p_board_id THEN c.id ELSE p.id END,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
            CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 -- No player belongs to this segment of a closed period.
@@ -1408,6 +1426,62 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) IS 'The rolling window of a length (2d to 366d, or 24h) that is current at an instant: its bounds [starts_at, ends_at), and the instant from which it is current. Example: SELECT * FROM centile.rolling_window(''7d'', ''2024-01-17 12:00Z'', ''Europe/Berlin'');';
+
+CREATE FUNCTION centile.set_league(p_name text, p_board text, p_period text, p_size integer, p_divisions text[], p_promote integer, p_relegate integer, p_fill text DEFAULT NULL::text, p_idle text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    c_shown CONSTANT text[] := '{id,board_id,created_at,starts_at,next_from,period_id,closed_id,deleted_at}';
+    v_board centile_store.boards := centile_store.board_named(p_board, true);
+    v_was   centile_store.leagues;
+    v_is    centile_store.leagues;
+    v_now   timestamptz;
+    v_name  text;
+    v_field text;
+    v_error text[];
+BEGIN
+    IF v_board.is_template OR centile_store.owner_of(v_board.id) <> v_board.id THEN
+        RAISE EXCEPTION 'boards of templates have no leagues' USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Create a board of its own.';
+    ELSIF to_regclass('centile_lanes.groups') IS NOT NULL THEN
+        RAISE EXCEPTION 'a cluster has no leagues' USING ERRCODE = 'CB409';
+    END IF;
+    PERFORM centile_store.check_written(v_board);
+    v_board := centile_store.lock_structure(v_board.id, true);
+    SELECT * INTO v_was FROM centile_store.leagues l WHERE (l.name = p_name OR l.board_id = v_board.id) AND l.deleted_at IS NULL ORDER BY l.name <> p_name LIMIT 1;
+    IF v_was.name <> p_name THEN
+        RAISE EXCEPTION 'board % has league %', p_board, v_was.name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Delete it first.';
+    ELSIF (v_was.board_id, v_was.kind, v_was.size, v_was.divisions) <> (v_board.id, p_period, p_size, p_divisions) THEN
+        RAISE EXCEPTION 'league % exists with another board, period, size or other divisions', p_name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Create another league.';
+    ELSIF v_was.id IS NULL AND (p_period = ANY (v_board.periods) AND p_period <> 'all_time') IS NOT TRUE THEN
+        RAISE EXCEPTION 'is not a kind of period of the board, such as week' USING ERRCODE = 'CB422', DETAIL = 'period';
+    END IF;
+    BEGIN
+        IF v_was.id IS NULL THEN
+            v_now := clock_timestamp();
+            INSERT INTO centile_store.leagues (board_id, name, kind, size, divisions, promote, relegate, fill, idle, ties, starts_at, next_from, period_id)
+            SELECT v_board.id, p_name, p_period, p_size, p_divisions, p_promote, p_relegate, coalesce(p_fill, 'arrival'), coalesce(p_idle, 'leave'), coalesce(p_ties, 'up'),
+                   s.starts_at, s.starts_at, s.period_id
+            FROM centile_store.league_start(v_board, p_period, v_now) s
+            RETURNING * INTO v_is;
+            UPDATE centile_store.boards b SET has_league = true WHERE b.id = v_board.id;
+        ELSE
+            UPDATE centile_store.leagues l
+            SET promote = p_promote, relegate = p_relegate, fill = coalesce(p_fill, l.fill), idle = coalesce(p_idle, l.idle), ties = coalesce(p_ties, l.ties)
+            WHERE l.id = v_was.id RETURNING * INTO v_is;
+        END IF;
+    EXCEPTION WHEN check_violation OR not_null_violation THEN
+        GET STACKED DIAGNOSTICS v_name = CONSTRAINT_NAME, v_field = COLUMN_NAME;
+        v_error := (SELECT regexp_match(obj_description(c.oid, 'pg_constraint'), '^([a-z_]+): (.+)$')
+                    FROM pg_constraint c WHERE c.conrelid = 'centile_store.leagues'::regclass AND c.conname = v_name);
+        RAISE EXCEPTION '%', coalesce(v_error[2], 'is missing') USING ERRCODE = 'CB422', DETAIL = coalesce(v_error[1], v_field);
+    END;
+    PERFORM centile_store.note_act(p_actor, CASE WHEN v_was.id IS NULL THEN 'create_league' ELSE 'change_league' END, v_board.id,
+        CASE WHEN v_was.id IS NOT NULL THEN to_jsonb(v_was) - c_shown END, to_jsonb(v_is) - c_shown, p_name);
+    RETURN v_is.id;
+END
+$_$;
+
+COMMENT ON FUNCTION centile.set_league(p_name text, p_board text, p_period text, p_size integer, p_divisions text[], p_promote integer, p_relegate integer, p_fill text, p_idle text, p_ties text, p_actor text) IS 'Creates a league of a board, or changes how many players move and how. Example: SELECT centile.set_league(''weeks'', ''arena'', ''week'', 30, ''{bronze,silver}'', 7, 7) > 0 AS is_set;';
 
 CREATE FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb DEFAULT '{}'::jsonb, p_max_boards integer DEFAULT NULL::integer, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -2728,6 +2802,7 @@ CREATE TABLE centile_store.boards (
     tiebreak_sum text,
     is_template boolean DEFAULT false NOT NULL,
     deleted_at timestamp with time zone,
+    has_league boolean DEFAULT false NOT NULL,
     CONSTRAINT boards_buckets_known CHECK ((buckets = ANY (ARRAY['all'::text, 'all_time'::text]))),
     CONSTRAINT boards_buckets_rules CHECK (((buckets = 'all'::text) OR (mode <> 'combined'::text))),
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
@@ -2819,6 +2894,8 @@ COMMENT ON COLUMN centile_store.boards.tiebreak_sum IS 'Whether the second numbe
 COMMENT ON COLUMN centile_store.boards.is_template IS 'Whether other boards have these rules, lanes and periods. The slug is then the pattern of their slugs.';
 
 COMMENT ON COLUMN centile_store.boards.deleted_at IS 'When the board was deleted. Its slug is then free, and maintenance removes its rows.';
+
+COMMENT ON COLUMN centile_store.boards.has_league IS 'Whether the first score of a player in a period adds the player to a league.';
 
 COMMENT ON CONSTRAINT boards_buckets_known ON centile_store.boards IS 'buckets: must be all or all_time';
 
@@ -3100,7 +3177,7 @@ COMMENT ON FUNCTION centile_store.board_named(p_slug text, p_or_template boolean
 CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
     AS $$
-    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template,deleted_at}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
+    SELECT to_jsonb(b) - '{id,created_at,structure_revision,is_template,deleted_at,has_league}'::text[] || coalesce(centile_store.combination_rules(p_board_id), '{}')
     FROM centile_store.boards b WHERE b.id = p_board_id
 $$;
 
@@ -3632,6 +3709,24 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) IS 'Raises an error if a user was erased, or if a key that is limited to these boards may not change the user. Example: SELECT centile_store.check_editable(u, ''{main}'') FROM centile_store.users u WHERE u.id = 1;';
 
+CREATE FUNCTION centile_store.check_league(p_period centile_store.periods) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_league centile_store.leagues;
+BEGIN
+    SELECT * INTO v_league FROM centile_store.leagues l
+    WHERE l.board_id = p_period.board_id AND l.kind = p_period.kind AND l.deleted_at IS NULL AND p_period.segment = '' AND p_period.starts_at >= l.next_from;
+    IF v_league.period_id <> p_period.id THEN
+        RAISE EXCEPTION 'an earlier period of league % is not closed', v_league.name USING ERRCODE = 'CB409', HINT = 'Close it first.';
+    ELSIF EXISTS (SELECT FROM centile_store.league_members m WHERE m.league_id = v_league.id AND m.period_id = p_period.id AND m.division IS NULL) THEN
+        RAISE EXCEPTION 'players of league % wait for their cohorts', v_league.name USING ERRCODE = 'CB001', HINT = 'Retry: centile close --due continues.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_league(p_period centile_store.periods) IS 'Raises an error if the league of its board does not permit to close a period yet. Example: SELECT centile_store.check_league(p) FROM centile_store.periods p WHERE p.id = 2;';
+
 CREATE FUNCTION centile_store.check_metadata(p_metadata json) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $$
@@ -3792,6 +3887,7 @@ DECLARE
     v_step   record;
     v_cut_off_at timestamptz;
 BEGIN
+    WHILE centile_store.place_waiting() > 0 LOOP COMMIT; END LOOP;
     <<lists>>
     LOOP
         -- A list, because each look reads all open periods. Looks again, because closing a period makes
@@ -3820,6 +3916,7 @@ BEGIN
                 EXIT WHEN v_step.result IS NOT NULL;
             END LOOP;
             RAISE NOTICE '% %', v_due.name, v_step.result;
+            WHILE centile_store.place_waiting() > 0 LOOP COMMIT; END LOOP;
             is_busy := v_step.is_busy;
             EXIT lists WHEN is_busy;
         END LOOP;
@@ -3985,6 +4082,27 @@ CREATE FUNCTION centile_store.closed_period(p_id bigint) RETURNS bigint
     RETURN COALESCE((SELECT c.period_id FROM centile_store.closed_row(closed_period.p_id) c(id, board_id, period_id, players, differences, archive_revision, last_at)), p_id);
 
 COMMENT ON FUNCTION centile_store.closed_period(p_id bigint) IS 'The period of an archive: of a board''s results in a period of a template, or the period itself. Example: SELECT centile_store.closed_period(2);';
+
+CREATE FUNCTION centile_store.cohort_state(p_cohort_id bigint) RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT jsonb_build_object(
+        'cohort_id', c.id, 'division', l.divisions[c.division],
+        'promotion_rank', CASE WHEN c.division < cardinality(l.divisions) AND l.promote > 0 THEN l.promote END,
+        'relegation_rank', (SELECT CASE WHEN c.division > 1 AND f.rank <= r.ranked THEN f.rank END
+                            FROM (SELECT 1 + greatest(r.ranked - l.relegate, CASE WHEN c.division < cardinality(l.divisions) THEN l.promote ELSE 0 END) AS rank) f),
+        'rows', r.rows)
+    FROM centile_store.league_cohorts c
+    JOIN centile_store.leagues l ON l.id = c.league_id
+    CROSS JOIN LATERAL (
+        SELECT max(r.ranked) AS ranked,
+               jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division)
+                         ORDER BY r.rank, u.id) AS rows
+        FROM centile_store.cohort_rows r JOIN centile_store.users u ON u.id = r.user_id WHERE r.cohort_id = c.id) r
+    WHERE c.id = p_cohort_id
+$$;
+
+COMMENT ON FUNCTION centile_store.cohort_state(p_cohort_id bigint) IS 'A cohort of a league with its members. Example: SELECT jsonb_array_length(centile_store.cohort_state(1) -> ''rows'') AS members;';
 
 CREATE FUNCTION centile_store.combination_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
@@ -4167,7 +4285,6 @@ BEGIN
         WHERE e.external_id IS NOT NULL
         ORDER BY e.user_id, e.external_id COLLATE "C";
     END IF;
-
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
@@ -4175,6 +4292,9 @@ BEGIN
         p_entries.ranking_ids := centile_store.board_entries(p_board_id, p_entries, p_entry_boards);
     END IF;
     PERFORM centile_store.write_players(v_lane, p_players);
+    IF v_board.has_league THEN
+        PERFORM centile_store.join_league(p_board_id, p_entries);
+    END IF;
     PERFORM centile_store.advance_lane(v_lane, v_last_at, p_entries);
 END
 $$;
@@ -4227,7 +4347,6 @@ BEGIN
     IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
         v_later := 't.kind <> ''score'' OR t.occurred_at >= $3 AND t.occurred_at < $4';
     END IF;
-
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
@@ -4252,6 +4371,7 @@ BEGIN
     USING p_period_id, v_period.board_id, v_period.starts_at, v_period.ends_at;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
+    PERFORM centile_store.rank_cohorts(p_period_id);
     RETURN v_differences;
 END
 $_$;
@@ -4482,6 +4602,7 @@ BEGIN
     ELSIF v_period.ends_at > clock_timestamp() THEN
         RAISE EXCEPTION 'the period is not over: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
     END IF;
+    PERFORM centile_store.check_league(v_period);
     SELECT * INTO STRICT v_whole FROM centile_store.periods w
     WHERE w.board_id = v_period.board_id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = '';
     IF v_whole.id <> p_period_id AND v_whole.state <> 'closed' THEN
@@ -5207,6 +5328,9 @@ CREATE FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, 
                                                ELSE r.row END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(p_payload -> 'tiers' -> l.list) WITH ORDINALITY AS r (row, place)))
             FROM unnest('{promotions,demotions}'::text[]) AS l (list))) ELSE '{}' END
+        || CASE WHEN p_payload ? 'league' THEN jsonb_build_object('league', jsonb_set(p_payload -> 'league', '{moves}', (
+            SELECT coalesce(jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_old_id THEN r.row || jsonb_build_object('user_id', p_external_id) ELSE r.row END ORDER BY r.place), '[]')
+            FROM jsonb_array_elements(p_payload #> '{league,moves}') WITH ORDINALITY AS r (row, place)))) ELSE '{}' END
 $$;
 
 COMMENT ON FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, p_external_id text, p_name text) IS 'The message of a closed period with another id and name for one player. Example: SELECT centile_store.erased_in_message(''{"top": [{"user_id": "ann", "name": "Ann"}]}'', ''ann'', ''nobody'', ''Nobody'');';
@@ -5368,6 +5492,7 @@ DECLARE
     v_top      bytea;
     v_tiers    text[];
     v_changes  jsonb;
+    v_league   jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     -- A segment has the tiers of its whole period, which is closed.
@@ -5378,6 +5503,7 @@ BEGIN
     -- Before all locks, because it reads two archives. Snapshots and segments have no message,
     -- and a template has no players.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    v_league := centile_store.league_message(v_period);
     -- Before the other locks: a session that applies many batches may hold this one for seconds.
     PERFORM centile_store.lock_buckets(v_period.board_id);
     -- Prevents name changes, because the top must not keep the name of an erased player. Comes before
@@ -5405,6 +5531,7 @@ BEGIN
     UPDATE centile_store.periods
     SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, tiers = v_tiers, closed_at = clock_timestamp()
     WHERE id = p_period_id;
+    PERFORM centile_store.move_league(v_period);
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
         'type', 'period_closed', 'board', b.slug,
@@ -5419,6 +5546,7 @@ BEGIN
                         v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
+        || CASE WHEN v_league IS NULL THEN '{}' ELSE jsonb_build_object('league', v_league) END
     FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '' AND NOT b.is_template;
     IF (SELECT b.is_template FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         PERFORM centile_store.announce_boards(v_period);
@@ -5840,6 +5968,44 @@ CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURN
 
 COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rebuilds. Example: SELECT centile_store.is_locked(1128615509, 1);';
 
+CREATE FUNCTION centile_store.join_league(p_board_id integer, p_entries centile_store.logged_entries) RETURNS void
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+DECLARE
+    v_league  centile_store.leagues;
+    v_period  centile_store.periods;
+    v_users   bigint[];
+BEGIN
+    IF NOT EXISTS (SELECT FROM unnest(p_entries.was_rank_keys, p_entries.rank_keys) AS e (was, now) WHERE e.was IS NULL AND e.now IS NOT NULL) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO v_league FROM centile_store.leagues l WHERE l.board_id = p_board_id AND l.deleted_at IS NULL;
+    FOR v_period IN
+        SELECT * FROM centile_store.periods p
+        WHERE p.board_id = p_board_id AND p.kind = v_league.kind AND p.segment = '' AND p.starts_at >= v_league.next_from AND p.cut_off_at IS NULL
+    LOOP
+        SELECT array_agg(e.user_id ORDER BY e.n) INTO v_users
+        FROM unnest(p_entries.ranking_ids, p_entries.user_ids, p_entries.was_rank_keys, p_entries.rank_keys) WITH ORDINALITY AS e (ranking_id, user_id, was, now, n)
+        WHERE e.ranking_id = v_period.ranking_id AND e.was IS NULL AND e.now IS NOT NULL
+          -- Looks up each player: a plan made for an empty table would join with all members.
+          AND (SELECT true FROM centile_store.league_members m
+               WHERE m.league_id = v_league.id AND m.user_id = e.user_id AND m.period_id = v_period.id AND (m.cohort_id IS NOT NULL OR m.division IS NULL)) IS NULL;
+        IF v_period.id = v_league.period_id THEN
+            PERFORM centile_store.place_members(v_league, v_users);
+        ELSE
+            INSERT INTO centile_store.league_members (league_id, user_id, period_id)
+            SELECT v_league.id, u.id, v_period.id FROM unnest(v_users) WITH ORDINALITY AS u (id, n) ORDER BY u.n;
+        END IF;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.join_league(p_board_id integer, p_entries centile_store.logged_entries) IS 'Adds players to the league of a board with their first standings in a period of it. Example: SELECT centile_store.join_league(1, (''{1}'', ''{1}'', ''{5}'', ''{5}'', ''{6}'', ''{6}''));';
+
 CREATE FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -6035,6 +6201,203 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';
+
+CREATE FUNCTION centile_store.league_message(p_period centile_store.periods) RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT jsonb_build_object(
+        'name', l.name,
+        'divisions', (
+            SELECT coalesce(jsonb_agg(jsonb_build_object(
+                'division', l.divisions[d.division], 'cohorts', d.cohorts, 'players', d.players, 'promoted', d.promoted, 'relegated', d.relegated) ORDER BY d.division), '[]')
+            FROM (SELECT m.division, count(DISTINCT m.cohort_id) AS cohorts, count(*) AS players,
+                         count(*) FILTER (WHERE m.division_after > m.division) AS promoted, count(*) FILTER (WHERE m.division_after < m.division) AS relegated
+                  FROM centile_store.league_cohorts c JOIN centile_store.league_members m ON m.cohort_id = c.id
+                  WHERE c.league_id = l.id AND c.period_id = p_period.id GROUP BY m.division) d),
+        'moves', (
+            SELECT coalesce(jsonb_agg(jsonb_build_object(
+                'user_id', u.external_id, 'rank', m.rank, 'from', l.divisions[m.division], 'to', l.divisions[m.division_after]) ORDER BY m.division DESC, m.cohort_id, m.rank, u.id), '[]')
+            FROM (SELECT m.* FROM centile_store.league_cohorts c JOIN centile_store.league_members m ON m.cohort_id = c.id
+                  WHERE c.league_id = l.id AND c.period_id = p_period.id AND m.division_after <> m.division
+                  ORDER BY m.division DESC, m.cohort_id, m.rank, m.user_id LIMIT 100) m
+            JOIN centile_store.users u ON u.id = m.user_id))
+    FROM centile_store.leagues l
+    WHERE l.board_id = p_period.board_id AND l.period_id = p_period.id AND l.deleted_at IS NULL
+$$;
+
+COMMENT ON FUNCTION centile_store.league_message(p_period centile_store.periods) IS 'What the message of a closed period says about the league of the board, with the first 100 moves; NULL without a league. Example: SELECT centile_store.league_message(p) FROM centile_store.periods p WHERE p.id = 2;';
+
+CREATE TABLE centile_store.leagues (
+    id integer NOT NULL,
+    board_id integer NOT NULL,
+    name text NOT NULL COLLATE pg_catalog."C",
+    kind text NOT NULL,
+    size integer NOT NULL,
+    divisions text[] NOT NULL COLLATE pg_catalog."C",
+    promote integer NOT NULL,
+    relegate integer NOT NULL,
+    fill text NOT NULL,
+    idle text NOT NULL,
+    ties text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    next_from timestamp with time zone NOT NULL,
+    period_id bigint,
+    closed_id bigint,
+    deleted_at timestamp with time zone,
+    CONSTRAINT leagues_divisions_form CHECK ((((cardinality(divisions) >= 1) AND (cardinality(divisions) <= 20)) AND (array_position(divisions, NULL::text) IS NULL) AND (('-'::text || array_to_string(divisions, '-'::text)) ~ '^(-[a-z][a-z0-9_]{0,39})+$'::text))),
+    CONSTRAINT leagues_fill_known CHECK ((fill = ANY (ARRAY['arrival'::text, 'form'::text]))),
+    CONSTRAINT leagues_idle_known CHECK ((idle = ANY (ARRAY['leave'::text, 'relegate'::text]))),
+    CONSTRAINT leagues_moves_range CHECK (((promote >= 0) AND (relegate >= 0) AND (((promote)::bigint + relegate) <= size))),
+    CONSTRAINT leagues_name_form CHECK ((name ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT leagues_one_division CHECK (((cardinality(divisions) > 1) OR ((promote + relegate) = 0))),
+    CONSTRAINT leagues_size_range CHECK (((size >= 2) AND (size <= 1000))),
+    CONSTRAINT leagues_ties_known CHECK ((ties = ANY (ARRAY['up'::text, 'down'::text])))
+);
+
+COMMENT ON TABLE centile_store.leagues IS 'Leagues and their rules.';
+
+COMMENT ON COLUMN centile_store.leagues.divisions IS 'Names of the divisions, lowest first. Other tables have their places, from 1.';
+
+COMMENT ON COLUMN centile_store.leagues.starts_at IS 'Start of the first period of the league.';
+
+COMMENT ON COLUMN centile_store.leagues.next_from IS 'Periods that begin earlier are closed, or do not belong to the league.';
+
+COMMENT ON COLUMN centile_store.leagues.period_id IS 'The period whose players have cohorts: the first that is not closed. NULL until it is opened.';
+
+COMMENT ON COLUMN centile_store.leagues.closed_id IS 'The period before.';
+
+COMMENT ON COLUMN centile_store.leagues.deleted_at IS 'When the league was deleted. Its name is then free, and maintenance removes its rows.';
+
+COMMENT ON CONSTRAINT leagues_divisions_form ON centile_store.leagues IS 'divisions: must be 1 to 20 names of up to 40 lower-case letters, digits and _, beginning with a letter';
+
+COMMENT ON CONSTRAINT leagues_fill_known ON centile_store.leagues IS 'fill: must be arrival or form';
+
+COMMENT ON CONSTRAINT leagues_idle_known ON centile_store.leagues IS 'idle: must be leave or relegate';
+
+COMMENT ON CONSTRAINT leagues_moves_range ON centile_store.leagues IS 'promote: must be 0 or more, as relegate; together at most size';
+
+COMMENT ON CONSTRAINT leagues_name_form ON centile_store.leagues IS 'name: must be 1 to 40 characters: lower-case letters, digits, - and _, beginning with a letter';
+
+COMMENT ON CONSTRAINT leagues_one_division ON centile_store.leagues IS 'promote: must be 0, as relegate, with one division';
+
+COMMENT ON CONSTRAINT leagues_size_range ON centile_store.leagues IS 'size: must be 2 to 1000';
+
+COMMENT ON CONSTRAINT leagues_ties_known ON centile_store.leagues IS 'ties: must be up or down';
+
+CREATE FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) RETURNS smallint
+    LANGUAGE sql IMMUTABLE
+    RETURN ((p_division + CASE WHEN (p_rank IS NULL) THEN CASE WHEN (((p_league).idle = 'relegate'::text) AND (p_division > 1)) THEN '-1'::integer ELSE 0 END WHEN (((p_rank + CASE (p_league).ties WHEN 'down'::text THEN (p_tied - 1) ELSE (0)::bigint END) <= (p_league).promote) AND (p_division < cardinality((p_league).divisions))) THEN 1 WHEN (((p_rank + CASE (p_league).ties WHEN 'down'::text THEN (p_tied - 1) ELSE (0)::bigint END) > (p_ranked - (p_league).relegate)) AND (p_division > 1)) THEN '-1'::integer ELSE 0 END))::smallint;
+
+COMMENT ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) IS 'The division after a period of a member with this rank among p_ranked members; a NULL rank means no score. Example: SELECT centile_store.league_move(l, 1::smallint, 1, 1, 3) FROM centile_store.leagues l WHERE l.name = ''months'';';
+
+CREATE FUNCTION centile_store.league_named(p_name text) RETURNS centile_store.leagues
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_league centile_store.leagues;
+BEGIN
+    SELECT * INTO v_league FROM centile_store.leagues l WHERE l.name = p_name AND l.deleted_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no league %', quote_literal(p_name) USING ERRCODE = 'CB404', DETAIL = 'league', HINT = 'SELECT name FROM centile.leagues lists them.';
+    END IF;
+    RETURN v_league;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.league_named(p_name text) IS 'The row of a league; an error if it does not exist. Example: SELECT (centile_store.league_named(''months'')).size;';
+
+CREATE FUNCTION centile_store.league_overview(p_board_id integer) RETURNS jsonb
+    LANGUAGE sql STABLE
+    SET "TimeZone" TO 'UTC'
+    AS $$
+    SELECT to_jsonb(v) - '{league_id,board_id,period_id}'::text[] || jsonb_build_object(
+        'current_period', (SELECT p.kind || ':' || p.label FROM centile_store.periods p WHERE p.id = v.period_id),
+        'waiting', (SELECT count(*) FROM centile_store.league_members m WHERE m.league_id = v.league_id AND m.division IS NULL),
+        'cohorts', (SELECT jsonb_agg(jsonb_build_object('division', d.name, 'cohorts', coalesce(c.cohorts, 0), 'players', coalesce(c.players, 0)) ORDER BY d.place)
+                    FROM unnest(v.divisions) WITH ORDINALITY AS d (name, place)
+                    LEFT JOIN (SELECT c.division, count(*) AS cohorts, sum(c.members) AS players FROM centile_store.league_cohorts c
+                               WHERE c.league_id = v.league_id AND c.period_id = v.period_id GROUP BY c.division) c ON c.division = d.place))
+    FROM centile.leagues v WHERE v.board_id = p_board_id
+$$;
+
+COMMENT ON FUNCTION centile_store.league_overview(p_board_id integer) IS 'The rules of a board''s league, with cohorts and players of each division in the current period; NULL without a league. Example: SELECT centile_store.league_overview(3) -> ''waiting'' AS waiting;';
+
+CREATE FUNCTION centile_store.league_results(p_board_id integer, p_user text, p_before timestamp with time zone, p_limit integer) RETURNS jsonb
+    LANGUAGE sql STABLE
+    SET "TimeZone" TO 'UTC'
+    AS $$
+    SELECT coalesce(jsonb_agg(to_jsonb(h) ORDER BY h.ends_at DESC), '[]')
+    FROM (SELECT p.kind || ':' || p.label AS period, p.ends_at, l.divisions[m.division] AS division, m.cohort_id, m.rank, m.score,
+                 l.divisions[m.division_after] AS next_division
+          FROM centile_store.leagues l
+          JOIN centile_store.league_members m ON m.league_id = l.id AND m.user_id = centile_store.user_named(p_user)
+          JOIN centile_store.periods p ON p.id = m.period_id AND p.state = 'closed' AND p.ends_at < coalesce(p_before, 'infinity')
+          WHERE l.board_id = p_board_id AND l.deleted_at IS NULL AND m.division_after IS NOT NULL
+          ORDER BY p.ends_at DESC LIMIT p_limit) h
+$$;
+
+COMMENT ON FUNCTION centile_store.league_results(p_board_id integer, p_user text, p_before timestamp with time zone, p_limit integer) IS 'Results of a player in closed periods of a board''s league. Example: SELECT jsonb_array_length(centile_store.league_results(3, ''eve'', NULL, 10)) AS results;';
+
+CREATE FUNCTION centile_store.league_start(p_board centile_store.boards, p_kind text, p_at timestamp with time zone, OUT starts_at timestamp with time zone, OUT period_id bigint) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_ends_at timestamptz;
+BEGIN
+    SELECT h.starts_at, h.ends_at, p.id INTO starts_at, v_ends_at, period_id
+    FROM centile_store.period_holding(p_board.id, p_kind, p_at, p_board.time_zone) h
+    LEFT JOIN centile_store.periods p ON p.board_id = p_board.id AND p.kind = p_kind AND p.label = h.label AND p.segment = '';
+    IF EXISTS (SELECT FROM centile_store.players p WHERE p.board_id = p_board.id AND p.period_ids @> ARRAY[period_id]) THEN
+        starts_at := v_ends_at;
+        period_id := NULL;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.league_start(p_board centile_store.boards, p_kind text, p_at timestamp with time zone, OUT starts_at timestamp with time zone, OUT period_id bigint) IS 'The period in which a new league of a board starts: the one that holds p_at, unless players have standings in it. Example: SELECT s.period_id FROM centile_store.boards b CROSS JOIN LATERAL centile_store.league_start(b, ''week'', now()) s WHERE b.slug = ''arena'';';
+
+CREATE FUNCTION centile_store.league_state(p_board_id integer, p_user text, p_period text DEFAULT NULL::text, p_cohort_id bigint DEFAULT NULL::bigint) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET "TimeZone" TO 'UTC'
+    AS $$
+DECLARE
+    v_league  centile_store.leagues;
+    v_cohort  centile_store.league_cohorts;
+    v_period  record;
+    v_member  centile_store.league_members;
+    v_player  centile_store.league_players;
+BEGIN
+    SELECT * INTO v_league FROM centile_store.leagues l WHERE l.board_id = p_board_id AND l.deleted_at IS NULL;
+    SELECT * INTO v_cohort FROM centile_store.league_cohorts c WHERE c.id = p_cohort_id AND c.league_id = v_league.id;
+    IF v_league.id IS NULL OR v_cohort.id IS DISTINCT FROM p_cohort_id THEN
+        RETURN NULL;
+    END IF;
+    SELECT r.kind || ':' || r.label AS name, r.state, r.starts_at, r.ends_at, r.period_id INTO v_period
+    FROM centile.resolve_period(p_board_id, coalesce((SELECT p.kind || ':' || p.label FROM centile_store.periods p WHERE p.id = v_cohort.period_id), p_period, v_league.kind)) r
+    WHERE r.kind = v_league.kind;
+    IF NOT FOUND OR p_period LIKE '%@%' THEN
+        RAISE EXCEPTION 'is not a period of the league: it has a cohort per %', v_league.kind USING ERRCODE = 'CB422', DETAIL = 'period';
+    END IF;
+    IF p_user IS NOT NULL THEN
+        SELECT * INTO v_member FROM centile_store.league_members m
+        WHERE m.league_id = v_league.id AND m.user_id = centile_store.user_named(p_user) AND m.period_id = v_period.period_id AND (m.cohort_id IS NOT NULL OR m.division IS NULL);
+        SELECT * INTO v_player FROM centile_store.league_players p WHERE p.league_id = v_league.id AND p.user_id = centile_store.user_named(p_user);
+    END IF;
+    RETURN jsonb_build_object(
+            'league', v_league.name, 'size', v_league.size,
+            'period', jsonb_build_object('name', v_period.name, 'state', v_period.state, 'starts_at', v_period.starts_at, 'ends_at', v_period.ends_at,
+                'seconds_left', greatest(0, ceil(extract(epoch FROM v_period.ends_at - statement_timestamp())))::bigint),
+            'state', CASE WHEN coalesce(v_member.cohort_id, p_cohort_id) IS NOT NULL THEN 'placed' WHEN v_member.user_id IS NOT NULL THEN 'waiting' ELSE 'none' END,
+            'cohort_id', NULL, 'promotion_rank', NULL, 'relegation_rank', NULL, 'rows', '[]'::jsonb,
+            'division', CASE WHEN v_member.user_id IS NULL AND v_period.state <> 'closed' THEN
+                v_league.divisions[coalesce(CASE WHEN v_player.period_id = v_league.period_id THEN v_player.division ELSE v_player.next_division END, 1)] END)
+        || coalesce(centile_store.cohort_state(coalesce(v_member.cohort_id, p_cohort_id)), '{}');
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.league_state(p_board_id integer, p_user text, p_period text, p_cohort_id bigint) IS 'The cohort of a player in a period, with its members, or the cohort of an id. Example: SELECT centile_store.league_state(3, ''ann'') ->> ''state'' AS state;';
 
 CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
     LANGUAGE sql STABLE
@@ -6428,6 +6791,19 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to an adjacent one, with the bound between them, and returns their number. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
 
+CREATE FUNCTION centile_store.move_league(p_period centile_store.periods) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE centile_store.leagues l
+    SET next_from = p_period.ends_at, closed_id = p_period.id,
+        period_id = (SELECT p.id FROM centile_store.periods p
+                     WHERE p.board_id = l.board_id AND p.kind = l.kind AND p.segment = '' AND p.starts_at >= p_period.ends_at AND p.state = 'open'
+                     ORDER BY p.starts_at LIMIT 1)
+    WHERE l.board_id = p_period.board_id AND l.period_id = p_period.id AND l.deleted_at IS NULL
+$$;
+
+COMMENT ON FUNCTION centile_store.move_league(p_period centile_store.periods) IS 'Makes the next period that of the league whose period was closed. Example: SELECT centile_store.move_league(p) FROM centile_store.periods p WHERE p.id = 2;';
+
 CREATE FUNCTION centile_store.move_player(p_board text, p_user_id bigint) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -6602,6 +6978,8 @@ BEGIN
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
         UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
+        UPDATE centile_store.leagues l SET period_id = v_period_id
+        WHERE l.board_id = p_board_id AND l.kind = v_period.kind AND l.period_id IS NULL AND l.next_from <= v_period.starts_at AND l.deleted_at IS NULL;
         v_opened := v_opened + 1;
     END LOOP;
     -- On a cluster, lock_for_opening sets it.
@@ -6839,6 +7217,89 @@ $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
+CREATE FUNCTION centile_store.place_members(p_league centile_store.leagues, p_user_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+DECLARE
+    v_group   record;
+    v_cohort  centile_store.league_cohorts;
+    v_cohorts bigint[];
+    v_taken   integer;
+    v_left    integer;
+BEGIN
+    FOR v_group IN
+        SELECT coalesce(CASE WHEN p.period_id = p_league.period_id THEN p.division ELSE p.next_division END, 1::smallint) AS division,
+               CASE WHEN p_league.fill = 'form' AND p.period_id = p_league.period_id THEN p.band
+                    WHEN p_league.fill = 'form' AND p.period_id = p_league.closed_id THEN p.next_band ELSE 0::smallint END AS band,
+               array_agg(u.id ORDER BY u.n) AS users
+        FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, n)
+        -- LIMIT looks up each player: a plan made for an empty table would join with all players.
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.league_players p WHERE p.league_id = p_league.id AND p.user_id = u.id LIMIT 1) p ON true
+        GROUP BY 1, 2 ORDER BY 1, 2
+    LOOP
+        -- The cohort of each player.
+        v_cohorts := '{}';
+        v_left := cardinality(v_group.users);
+        WHILE v_left > 0 LOOP
+            SELECT * INTO v_cohort FROM centile_store.league_cohorts c
+            WHERE c.league_id = p_league.id AND c.period_id = p_league.period_id AND c.division = v_group.division AND c.band = v_group.band AND NOT c.is_full
+            ORDER BY c.id DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
+            EXIT WHEN NOT FOUND;
+            v_taken := least(p_league.size - v_cohort.members, v_left);
+            UPDATE centile_store.league_cohorts c SET members = c.members + v_taken, is_full = c.members + v_taken = p_league.size WHERE c.id = v_cohort.id;
+            v_cohorts := v_cohorts || array_fill(v_cohort.id, ARRAY[v_taken]);
+            v_left := v_left - v_taken;
+        END LOOP;
+        WITH new AS (
+            INSERT INTO centile_store.league_cohorts (league_id, period_id, division, band, members, is_full)
+            SELECT p_league.id, p_league.period_id, v_group.division, v_group.band, least(p_league.size, v_left - p_league.size * n), v_left - p_league.size * n >= p_league.size
+            FROM generate_series(0, (v_left + p_league.size - 1) / p_league.size - 1) AS n ORDER BY n
+            RETURNING id, members)
+        SELECT v_cohorts || coalesce(array_agg(n.id ORDER BY n.id), '{}') INTO v_cohorts FROM new n CROSS JOIN LATERAL generate_series(1, n.members);
+        INSERT INTO centile_store.league_members AS m (league_id, user_id, period_id, cohort_id, division)
+        SELECT p_league.id, u.id, p_league.period_id, u.cohort_id, v_group.division
+        FROM unnest(v_group.users, v_cohorts) WITH ORDINALITY AS u (id, cohort_id, n) ORDER BY u.n
+        ON CONFLICT ON CONSTRAINT league_members_pkey DO UPDATE
+        SET cohort_id = excluded.cohort_id, division = excluded.division, division_after = NULL;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.place_members(p_league centile_store.leagues, p_user_ids bigint[]) IS 'Gives players of the current period of a league their cohorts. Example: SELECT centile_store.place_members(l, ''{}'') FROM centile_store.leagues l WHERE l.name = ''months'';';
+
+CREATE FUNCTION centile_store.place_waiting(p_limit integer DEFAULT 1000) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_league centile_store.leagues;
+    v_lane   centile_store.board_lanes;
+    v_users  bigint[];
+BEGIN
+    SELECT * INTO v_league FROM centile_store.leagues l
+    WHERE l.deleted_at IS NULL AND EXISTS (SELECT FROM centile_store.league_members m
+                                           WHERE m.league_id = l.id AND m.period_id = l.period_id AND m.division IS NULL) LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    PERFORM centile_store.lock_structure(v_league.board_id, false, 0::smallint);
+    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes l
+    WHERE l.board_id = v_league.board_id AND l.lane = 0 ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
+    SELECT * INTO STRICT v_league FROM centile_store.leagues l WHERE l.id = v_league.id;
+    v_users := ARRAY(SELECT m.user_id FROM centile_store.league_members m
+                     WHERE m.league_id = v_league.id AND m.period_id = v_league.period_id AND m.division IS NULL ORDER BY m.seq LIMIT p_limit);
+    PERFORM centile_store.place_members(v_league, v_users);
+    PERFORM centile_store.advance_lane(v_lane, v_lane.last_at);
+    RETURN cardinality(v_users);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.place_waiting(p_limit integer) IS 'Gives up to p_limit waiting players of a league their cohorts, and returns their number; 0 when no player waits. Example: SELECT centile_store.place_waiting();';
+
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
@@ -6985,7 +7446,7 @@ COMMENT ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id
 
 CREATE FUNCTION centile_store.players_of_message(p_payload jsonb) RETURNS jsonb
     LANGUAGE sql IMMUTABLE
-    RETURN ((COALESCE((p_payload -> 'top'::text), '[]'::jsonb) || COALESCE((p_payload #> '{tiers,promotions}'::text[]), '[]'::jsonb)) || COALESCE((p_payload #> '{tiers,demotions}'::text[]), '[]'::jsonb));
+    RETURN (((COALESCE((p_payload -> 'top'::text), '[]'::jsonb) || COALESCE((p_payload #> '{tiers,promotions}'::text[]), '[]'::jsonb)) || COALESCE((p_payload #> '{tiers,demotions}'::text[]), '[]'::jsonb)) || COALESCE((p_payload #> '{league,moves}'::text[]), '[]'::jsonb));
 
 COMMENT ON FUNCTION centile_store.players_of_message(p_payload jsonb) IS 'The rows of a message that name players. Example: SELECT centile_store.players_of_message(''{"top": [{"user_id": "ann"}]}'');';
 
@@ -7049,6 +7510,61 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) IS 'A player''s rank and score now, the rank of an earlier key of the player, and on boards with tiers the number of players. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
+
+CREATE FUNCTION centile_store.rank_cohorts(p_period_id bigint) RETURNS void
+    LANGUAGE plpgsql
+    SET work_mem TO '128MB'
+    SET enable_nestloop TO 'off'
+    AS $_$
+DECLARE
+    v_period centile_store.periods;
+    v_league centile_store.leagues;
+    v_first  bigint;
+    v_last   bigint;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    SELECT * INTO v_league FROM centile_store.leagues l
+    WHERE l.board_id = v_period.board_id AND l.kind = v_period.kind AND l.deleted_at IS NULL AND v_period.segment = ''
+      AND (v_period.state = 'closed' OR l.period_id = p_period_id);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    -- The range of ids keeps the plan away from the members of other periods.
+    SELECT min(c.id), max(c.id) INTO v_first, v_last FROM centile_store.league_cohorts c WHERE c.league_id = v_league.id AND c.period_id = p_period_id;
+    EXECUTE format($query$
+        WITH ranked AS (
+            SELECT m.user_id, c.id AS cohort_id, c.division, a."position", a.score,
+                   CASE WHEN a.rank IS NOT NULL THEN rank() OVER (PARTITION BY c.id ORDER BY a.rank) END AS rank,
+                   count(*) OVER (PARTITION BY c.id, a.rank) AS tied, count(a.rank) OVER (PARTITION BY c.id) AS ranked,
+                   count(a.rank) OVER (PARTITION BY c.division) AS in_division,
+                   row_number() OVER (PARTITION BY c.division ORDER BY a."position" DESC NULLS LAST) - 1 AS better_than
+            FROM centile_store.league_cohorts c
+            JOIN centile_store.league_members m ON m.cohort_id = c.id AND m.cohort_id BETWEEN $4 AND $5
+            LEFT JOIN centile_archive.%I a ON a.user_id = m.user_id
+            WHERE c.league_id = ($1).id AND c.period_id = $2
+        ), result AS MATERIALIZED (
+            SELECT r.user_id, r.division, r.score, r.rank::integer, centile_store.league_move($1, r.division, r.rank, r.tied, r.ranked) AS division_after,
+                   CASE WHEN ($1).fill = 'form' AND r.rank IS NOT NULL
+                        THEN r.better_than * least(10, greatest(1, r.in_division / ($1).size)) / r.in_division ELSE 0 END::smallint AS band
+            FROM ranked r
+        ), written AS (
+            UPDATE centile_store.league_members m SET score = r.score, rank = r.rank, division_after = r.division_after
+            FROM result r
+            WHERE m.league_id = ($1).id AND m.user_id = r.user_id AND m.period_id = $2 AND m.cohort_id BETWEEN $4 AND $5
+              AND (m.score, m.rank, m.division_after) IS DISTINCT FROM (r.score, r.rank, r.division_after))
+        INSERT INTO centile_store.league_players AS p (league_id, user_id, division, band, period_id, next_division, next_band)
+        SELECT ($1).id, r.user_id, r.division, 0, $2, r.division_after, r.band FROM result r WHERE $3
+        ON CONFLICT ON CONSTRAINT league_players_pkey DO UPDATE
+        SET division = excluded.division, band = CASE p.period_id WHEN $2 THEN p.band WHEN ($1).closed_id THEN p.next_band ELSE 0 END,
+            period_id = $2, next_division = excluded.next_division, next_band = excluded.next_band
+        $query$, v_period.archive_name) USING v_league, p_period_id, v_period.state <> 'closed', v_first, v_last;
+    IF v_period.state <> 'closed' AND v_league.idle = 'relegate' THEN
+        PERFORM centile_store.relegate_idle(v_league);
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.rank_cohorts(p_period_id bigint) IS 'Writes the results of a league''s players in a period that is being closed or refreshed. Example: SELECT centile_store.rank_cohorts(2);';
 
 CREATE FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -7341,8 +7857,7 @@ DECLARE
     v_players bigint; v_last_at timestamptz;
     v_outdated bigint[];
 BEGIN
-    -- One refresh at a time. Locks the period's row only at the end: a correction would wait for it,
-    -- and with it the scores of its lane.
+    -- One refresh at a time. Locks the period's row only at the end, so that no correction waits.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.check_written(b) FROM centile_store.boards b WHERE b.id = v_before.board_id;
@@ -7391,6 +7906,7 @@ BEGIN
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id) WHERE id = p_period_id RETURNING * INTO v_after;
     PERFORM centile_store.mark_corrected(v_outdated);
+    PERFORM centile_store.rank_cohorts(p_period_id);
     PERFORM centile_store.list_named_players(p_period_id);
     PERFORM centile_store.note_act(coalesce(p_actor, session_user), 'refresh', v_after.board_id,
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
@@ -7569,6 +8085,28 @@ $$;
 
 COMMENT ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) IS 'Releases rolling windows of a board that are no longer used, and returns their number. Example: SELECT centile_store.lock_structure(1, true) IS NOT NULL AS is_locked, centile_store.release_windows(1);';
 
+CREATE FUNCTION centile_store.relegate_idle(p_league centile_store.leagues) RETURNS void
+    LANGUAGE sql
+    AS $$
+    WITH range AS MATERIALIZED (
+        SELECT coalesce(min(c.id), 0) AS first, coalesce(max(c.id), 0) AS last FROM centile_store.league_cohorts c WHERE c.league_id = p_league.id AND c.period_id = p_league.period_id
+    ), idle AS (
+        UPDATE centile_store.league_players p
+        SET division = x.division, band = CASE p.period_id WHEN p_league.period_id THEN p.band WHEN p_league.closed_id THEN p.next_band ELSE 0 END,
+            period_id = p_league.period_id, next_division = x.division - 1, next_band = 0
+        FROM (SELECT o.user_id, CASE WHEN o.period_id = p_league.period_id THEN o.division ELSE o.next_division END AS division
+              FROM centile_store.league_players o
+              LEFT JOIN centile_store.league_members m ON m.user_id = o.user_id AND m.cohort_id BETWEEN (SELECT r.first FROM range r) AND (SELECT r.last FROM range r) AND m.league_id = p_league.id AND m.period_id = p_league.period_id
+              WHERE o.league_id = p_league.id AND m.user_id IS NULL) x
+        WHERE p.league_id = p_league.id AND p.user_id = x.user_id AND x.division > 1
+        RETURNING p.user_id, p.division, p.next_division)
+    INSERT INTO centile_store.league_members (league_id, user_id, period_id, division, division_after)
+    SELECT p_league.id, i.user_id, p_league.period_id, i.division, i.next_division FROM idle i
+    ON CONFLICT ON CONSTRAINT league_members_pkey DO NOTHING
+$$;
+
+COMMENT ON FUNCTION centile_store.relegate_idle(p_league centile_store.leagues) IS 'Moves players without a score in the current period of a league down one division. Example: SELECT centile_store.relegate_idle(l) FROM centile_store.leagues l WHERE l.name = ''months'';';
+
 CREATE FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -7594,6 +8132,10 @@ DECLARE
     v_table    text;
     v_archive  record;
 BEGIN
+    v_removed := centile_store.remove_leagues(p_limit);
+    IF v_removed > 0 THEN
+        RETURN v_removed;
+    END IF;
     SELECT * INTO v_deletion FROM centile_store.deletions d ORDER BY d.deleted_at, d.board_id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
@@ -7632,6 +8174,35 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.remove_deleted(p_limit integer) IS 'Deletes some rows of deleted boards and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_deleted();';
+
+CREATE FUNCTION centile_store.remove_leagues(p_limit integer) RETURNS bigint
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    v_id      integer;
+    v_removed bigint;
+    v_table   text;
+BEGIN
+    SELECT l.id INTO v_id FROM centile_store.leagues l
+    WHERE l.deleted_at IS NOT NULL ORDER BY l.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    FOREACH v_table IN ARRAY '{league_members,league_players,league_cohorts}'::text[] LOOP
+        EXECUTE format('DELETE FROM centile_store.%1$I t USING (SELECT x.ctid FROM centile_store.%1$I x WHERE x.league_id = $1 LIMIT $2) o WHERE t.ctid = o.ctid', v_table)
+        USING v_id, p_limit;
+        GET DIAGNOSTICS v_removed = ROW_COUNT;
+        IF v_removed > 0 THEN
+            RETURN v_removed;
+        END IF;
+    END LOOP;
+    DELETE FROM centile_store.leagues l WHERE l.id = v_id;
+    RETURN 1;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.remove_leagues(p_limit integer) IS 'Deletes some rows of deleted leagues and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_leagues(1000);';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -8142,7 +8713,7 @@ CREATE FUNCTION centile_store.set_rules(p_board centile_store.boards, p_rules js
 DECLARE
     c_kinds CONSTANT text[] := '{all_time,hour,day,week,month,quarter,year}';
     v_row   jsonb := to_jsonb(p_board);
-    v_names jsonb := v_row - '{id,slug,is_template,deleted_at,score_order,layout_bounds,structure_revision,created_at}'::text[]
+    v_names jsonb := v_row - '{id,slug,is_template,deleted_at,has_league,score_order,layout_bounds,structure_revision,created_at}'::text[]
         || '{"order": "", "first_layout": "", "combination": ""}';
     v_rules jsonb;
     v_name  text;
@@ -8929,15 +9500,17 @@ CREATE FUNCTION centile_store.write_act(p_board_id integer, p_lane centile_store
     LANGUAGE plpgsql
     AS $$
 DECLARE
+    v_entries centile_store.logged_entries;
     v_windows bigint[] := ARRAY(SELECT w.ranking_id FROM centile_store.filling_windows(p_lane.board_id, p_lane.lane) w WHERE w.standings_up_to >= p_user_id);
 BEGIN
     IF v_windows <> '{}' THEN
         p_changes := p_changes || centile_store.entry_changes(v_windows, ARRAY[p_user_id]);
     END IF;
     PERFORM centile_store.write_players(p_lane, centile_store.changed_players(p_board_id, p_user_id, p_changes));
-    PERFORM centile_store.advance_lane(p_lane, p_at, (
-        array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), array_agg(c.was_tie_key), array_agg(c.rank_key), array_agg(c.tie_key)))
-    FROM unnest((NULL, p_user_id, NULL, NULL, NULL, NULL, NULL)::centile_store.entry_change || p_changes) AS c;
+    SELECT array_agg(c.ranking_id), array_agg(c.user_id), array_agg(c.was_rank_key), array_agg(c.was_tie_key), array_agg(c.rank_key), array_agg(c.tie_key)
+    INTO v_entries FROM unnest((NULL, p_user_id, NULL, NULL, NULL, NULL, NULL)::centile_store.entry_change || p_changes) AS c;
+    PERFORM centile_store.join_league(b.id, v_entries) FROM centile_store.boards b WHERE b.id = p_lane.board_id AND b.has_league;
+    PERFORM centile_store.advance_lane(p_lane, p_at, v_entries);
 END
 $$;
 
@@ -9618,6 +10191,190 @@ CREATE VIEW centile.imports AS
 
 COMMENT ON VIEW centile.imports IS 'Imports of all boards; an import that has neither ended nor been abandoned prevents the board''s periods from closing. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 
+CREATE SEQUENCE centile_store.league_members_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+CREATE TABLE centile_store.league_members (
+    league_id integer NOT NULL,
+    user_id bigint NOT NULL,
+    period_id bigint NOT NULL,
+    cohort_id bigint,
+    seq bigint DEFAULT nextval('centile_store.league_members_seq'::regclass) NOT NULL,
+    score bigint,
+    rank integer,
+    division smallint,
+    division_after smallint
+);
+
+COMMENT ON TABLE centile_store.league_members IS 'Players of leagues in each period, with their results once it is closed.';
+
+COMMENT ON COLUMN centile_store.league_members.cohort_id IS 'NULL while the player waits for the period before to be closed, and for players without a score.';
+
+COMMENT ON COLUMN centile_store.league_members.seq IS 'The order of arrival.';
+
+COMMENT ON COLUMN centile_store.league_members.division IS 'NULL while the player waits.';
+
+COMMENT ON COLUMN centile_store.league_members.division_after IS 'The division after the period. It counts once the period is closed.';
+
+CREATE VIEW centile.league_history AS
+ SELECT l.name AS league,
+    b.slug AS board,
+    ((p.kind || ':'::text) || p.label) AS period,
+    u.external_id AS user_id,
+    l.divisions[m.division] AS division,
+    m.cohort_id,
+    m.rank,
+    m.score,
+    l.divisions[m.division_after] AS next_division,
+    p.ends_at
+   FROM ((((centile_store.league_members m
+     JOIN centile_store.leagues l ON (((l.id = m.league_id) AND (l.deleted_at IS NULL))))
+     JOIN centile_store.boards b ON ((b.id = l.board_id)))
+     JOIN centile_store.periods p ON (((p.id = m.period_id) AND (p.state = 'closed'::text))))
+     JOIN centile_store.users u ON ((u.id = m.user_id)))
+  WHERE (m.division_after IS NOT NULL);
+
+COMMENT ON VIEW centile.league_history IS 'Results of closed periods of leagues. Without a cohort: an idle player who was relegated. Filter by league and user_id. Example: SELECT period, division, rank, score, next_division FROM centile.league_history WHERE league = ''months'' AND user_id = ''eve'' ORDER BY ends_at DESC;';
+
+CREATE TABLE centile_store.league_cohorts (
+    id bigint NOT NULL,
+    league_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    division smallint NOT NULL,
+    band smallint NOT NULL,
+    members integer NOT NULL,
+    is_full boolean NOT NULL
+)
+WITH (fillfactor='60');
+
+COMMENT ON TABLE centile_store.league_cohorts IS 'Cohorts of leagues, with the number of their members.';
+
+COMMENT ON COLUMN centile_store.league_cohorts.band IS 'Players of similar results in the period before, with fill form; 0 for the lowest, and with fill arrival.';
+
+CREATE TABLE centile_store.players (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    banned boolean DEFAULT false NOT NULL,
+    was_reset boolean DEFAULT false NOT NULL,
+    user_id bigint NOT NULL,
+    batch bigint DEFAULT 0 NOT NULL,
+    period_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    rank_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    tie_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    zero_periods bigint[],
+    CONSTRAINT players_keys_of_periods CHECK (((cardinality(rank_keys) = cardinality(period_ids)) AND (cardinality(tie_keys) = cardinality(period_ids))))
+)
+WITH (fillfactor='80');
+
+COMMENT ON TABLE centile_store.players IS 'Players of a board: bans, resets, and the standings in whole periods that are not closed. A segment has the standings of its whole period. See the view leaderboard.';
+
+COMMENT ON COLUMN centile_store.players.lane IS 'The player''s writer lane.';
+
+COMMENT ON COLUMN centile_store.players.batch IS 'The batch of the lane that last changed the standings.';
+
+COMMENT ON COLUMN centile_store.players.period_ids IS 'The whole period of each standing. Standings in closed periods remain until the next score.';
+
+COMMENT ON COLUMN centile_store.players.zero_periods IS 'Periods in which all counted events have 0 points. A score other than 0 then marks a sum that stopped at its limit of 64 bits.';
+
+CREATE VIEW centile_store.cohort_rows AS
+ SELECT x.league_id,
+    x.period_id,
+    x.cohort_id,
+    x.division,
+    x.user_id,
+    x.rank,
+    x.score,
+    x.ranked,
+        CASE
+            WHEN x.is_closed THEN x.division_after
+            ELSE centile_store.league_move(x.league, x.division, x.rank, x.tied, x.ranked)
+        END AS division_after
+   FROM ( SELECT l.*::centile_store.leagues AS league,
+            l.id AS league_id,
+            c.period_id,
+            c.id AS cohort_id,
+            c.division,
+            m.user_id,
+            m.division_after,
+            (q.state = 'closed'::text) AS is_closed,
+                CASE
+                    WHEN (q.state = 'closed'::text) THEN m.score
+                    ELSE centile.rank_key(k.rank_key, b.score_order)
+                END AS score,
+                CASE
+                    WHEN (q.state = 'closed'::text) THEN (m.rank)::bigint
+                    WHEN (k.rank_key IS NULL) THEN NULL::bigint
+                    WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY c.id ORDER BY k.rank_key DESC NULLS LAST)
+                    ELSE rank() OVER (PARTITION BY c.id ORDER BY k.rank_key DESC NULLS LAST, k.tie_key DESC, m.user_id)
+                END AS rank,
+                CASE b.ties
+                    WHEN 'shared'::text THEN count(*) OVER (PARTITION BY c.id, k.rank_key)
+                    ELSE (1)::bigint
+                END AS tied,
+            count(
+                CASE
+                    WHEN (q.state = 'closed'::text) THEN (m.rank)::bigint
+                    ELSE k.rank_key
+                END) OVER (PARTITION BY c.id) AS ranked
+           FROM (((((centile_store.league_cohorts c
+             JOIN centile_store.leagues l ON ((l.id = c.league_id)))
+             JOIN centile_store.boards b ON ((b.id = l.board_id)))
+             JOIN centile_store.periods q ON ((q.id = c.period_id)))
+             JOIN centile_store.league_members m ON ((m.cohort_id = c.id)))
+             LEFT JOIN LATERAL ( SELECT p.rank_keys[o.n] AS rank_key,
+                    p.tie_keys[o.n] AS tie_key
+                   FROM (centile_store.players p
+                     CROSS JOIN LATERAL ( SELECT array_position(p.period_ids, c.period_id) AS n) o)
+                  WHERE ((p.board_id = l.board_id) AND (p.user_id = m.user_id) AND (q.state <> 'closed'::text))) k ON (true))) x;
+
+COMMENT ON VIEW centile_store.cohort_rows IS 'Members of all cohorts of leagues, with their ranks among each other and the division that these lead to. Example: SELECT r.rank, r.score FROM centile_store.cohort_rows r WHERE r.cohort_id = 1 ORDER BY r.rank;';
+
+CREATE VIEW centile.league_standings AS
+ SELECT l.name AS league,
+    b.slug AS board,
+    ((p.kind || ':'::text) || p.label) AS period,
+    l.divisions[r.division] AS division,
+    r.cohort_id,
+    r.rank,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    r.score,
+    l.divisions[r.division_after] AS next_division
+   FROM ((((centile_store.leagues l
+     JOIN centile_store.boards b ON ((b.id = l.board_id)))
+     JOIN centile_store.periods p ON ((p.id = l.period_id)))
+     JOIN centile_store.cohort_rows r ON (((r.league_id = l.id) AND (r.period_id = l.period_id))))
+     JOIN centile_store.users u ON ((u.id = r.user_id)))
+  WHERE (l.deleted_at IS NULL);
+
+COMMENT ON VIEW centile.league_standings IS 'Members of the current cohorts of leagues, with their ranks, and the divisions that they would move to now. Filter by cohort_id. Example: SELECT division, cohort_id, rank, user_id, score, next_division FROM centile.league_standings WHERE league = ''months'' ORDER BY cohort_id, rank;';
+
+CREATE VIEW centile.leagues AS
+ SELECT l.name,
+    b.slug AS board,
+    l.kind AS period,
+    l.size,
+    l.divisions,
+    l.promote,
+    l.relegate,
+    l.fill,
+    l.idle,
+    l.ties,
+    l.starts_at,
+    l.created_at,
+    l.id AS league_id,
+    l.board_id,
+    l.period_id
+   FROM (centile_store.leagues l
+     JOIN centile_store.boards b ON ((b.id = l.board_id)))
+  WHERE (l.deleted_at IS NULL);
+
+COMMENT ON VIEW centile.leagues IS 'Leagues and their rules. divisions are in their order, lowest first. promote and relegate are the numbers of members of each cohort that move up and down. fill says whether players of a division come together by arrival or by form, idle whether players without a score are relegated, and ties whether players of the same rank count as the best or the worst of them. starts_at is the start of the first period. period_id names the current period, once it is opened. Example: SELECT name, board, period, size, divisions, promote, relegate FROM centile.leagues ORDER BY name;';
+
 CREATE TABLE centile_store.outbox (
     id bigint NOT NULL,
     board_id integer NOT NULL,
@@ -9771,31 +10528,6 @@ CREATE VIEW centile.quarantine AS
      JOIN centile_store.users u ON ((u.id = q.user_id)));
 
 COMMENT ON VIEW centile.quarantine IS 'Events that broke a rule of their board: waiting, accepted into the ledger, or rejected. Example: SELECT board, user_id, points, rule, detail, state FROM centile.quarantine ORDER BY quarantine_id;';
-
-CREATE TABLE centile_store.players (
-    board_id integer NOT NULL,
-    lane smallint NOT NULL,
-    banned boolean DEFAULT false NOT NULL,
-    was_reset boolean DEFAULT false NOT NULL,
-    user_id bigint NOT NULL,
-    batch bigint DEFAULT 0 NOT NULL,
-    period_ids bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    rank_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    tie_keys bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    zero_periods bigint[],
-    CONSTRAINT players_keys_of_periods CHECK (((cardinality(rank_keys) = cardinality(period_ids)) AND (cardinality(tie_keys) = cardinality(period_ids))))
-)
-WITH (fillfactor='80');
-
-COMMENT ON TABLE centile_store.players IS 'Players of a board: bans, resets, and the standings in whole periods that are not closed. A segment has the standings of its whole period. See the view leaderboard.';
-
-COMMENT ON COLUMN centile_store.players.lane IS 'The player''s writer lane.';
-
-COMMENT ON COLUMN centile_store.players.batch IS 'The batch of the lane that last changed the standings.';
-
-COMMENT ON COLUMN centile_store.players.period_ids IS 'The whole period of each standing. Standings in closed periods remain until the next score.';
-
-COMMENT ON COLUMN centile_store.players.zero_periods IS 'Periods in which all counted events have 0 points. A score other than 0 then marks a sum that stopped at its limit of 64 bits.';
 
 CREATE VIEW centile_store.leaderboard AS
  SELECT x.ranking_id,
@@ -10037,7 +10769,7 @@ CREATE VIEW centile.templates AS
     t.boards,
     t.max_boards,
     b.id AS board_id,
-    (to_jsonb(b.*) - '{id,slug,is_template,deleted_at,structure_revision,layout_bounds}'::text[]) AS rules
+    (to_jsonb(b.*) - '{id,slug,is_template,deleted_at,has_league,structure_revision,layout_bounds}'::text[]) AS rules
    FROM (centile_store.templates t
      JOIN centile_store.boards b ON ((b.id = t.board_id)));
 
@@ -10328,6 +11060,39 @@ WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_fact
 
 COMMENT ON TABLE centile_store.leaderboard_bucket_00 IS 'Bucket table 0 of 0 to 99: one place of every ranking.';
 
+ALTER TABLE centile_store.league_cohorts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.league_cohorts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE centile_store.league_players (
+    league_id integer NOT NULL,
+    user_id bigint NOT NULL,
+    division smallint NOT NULL,
+    band smallint NOT NULL,
+    period_id bigint NOT NULL,
+    next_division smallint NOT NULL,
+    next_band smallint NOT NULL
+)
+WITH (fillfactor='80');
+
+COMMENT ON TABLE centile_store.league_players IS 'Divisions of the players of leagues. A player without a row is new, in the lowest division.';
+
+COMMENT ON COLUMN centile_store.league_players.period_id IS 'The last period that has changed the row. If it is that of the league, division and band are current; otherwise next_division and next_band.';
+
+ALTER TABLE centile_store.leagues ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.leagues_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE centile_store.named_players (
     period_id bigint NOT NULL,
     cut_off_at timestamp with time zone,
@@ -10527,8 +11292,23 @@ ALTER TABLE ONLY centile_store.inbox
 ALTER TABLE ONLY centile_store.leaderboard_bucket_00
     ADD CONSTRAINT leaderboard_bucket_00_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
 
+ALTER TABLE ONLY centile_store.league_cohorts
+    ADD CONSTRAINT league_cohorts_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY centile_store.league_members
+    ADD CONSTRAINT league_members_pkey PRIMARY KEY (league_id, user_id, period_id);
+
+ALTER TABLE ONLY centile_store.league_players
+    ADD CONSTRAINT league_players_pkey PRIMARY KEY (league_id, user_id);
+
+ALTER TABLE ONLY centile_store.leagues
+    ADD CONSTRAINT leagues_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY centile_store.named_players
     ADD CONSTRAINT named_players_pkey PRIMARY KEY (period_id);
+
+ALTER TABLE ONLY centile_store.outbox
+    ADD CONSTRAINT outbox_once_key UNIQUE (period_id, kind);
 
 ALTER TABLE ONLY centile_store.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
@@ -10623,11 +11403,19 @@ CREATE INDEX inbox_failures_user_idx ON centile_store.inbox_failures USING btree
 
 CREATE INDEX inbox_slug_idx ON centile_store.inbox USING btree (slug) WHERE (slug IS NOT NULL);
 
+CREATE INDEX league_cohorts_open_idx ON centile_store.league_cohorts USING btree (league_id, period_id, division, band, id DESC) WHERE (NOT is_full);
+
+CREATE INDEX league_cohorts_period_idx ON centile_store.league_cohorts USING btree (league_id, period_id);
+
+CREATE INDEX league_members_cohort_idx ON centile_store.league_members USING btree (cohort_id) WHERE (cohort_id IS NOT NULL);
+
+CREATE INDEX league_members_waiting_idx ON centile_store.league_members USING btree (league_id, period_id, seq) WHERE (division IS NULL);
+
+CREATE UNIQUE INDEX leagues_board_key ON centile_store.leagues USING btree (board_id) WHERE (deleted_at IS NULL);
+
+CREATE UNIQUE INDEX leagues_name_key ON centile_store.leagues USING btree (name) WHERE (deleted_at IS NULL);
+
 CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin (user_ids) WITH (fastupdate=off);
-
-CREATE UNIQUE INDEX outbox_once_key ON centile_store.outbox USING btree (period_id, kind) WHERE (kind = 'period_closed'::text);
-
-CREATE INDEX outbox_period_idx ON centile_store.outbox USING btree (period_id) WHERE (kind <> 'period_closed'::text);
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
@@ -10776,6 +11564,9 @@ GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_
 REVOKE ALL ON FUNCTION centile.delete_board(p_slug text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.delete_board(p_slug text, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.delete_league(p_name text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.delete_league(p_name text, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
 
@@ -10897,6 +11688,9 @@ GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_ser
 REVOKE ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.set_league(p_name text, p_board text, p_period text, p_size integer, p_divisions text[], p_promote integer, p_relegate integer, p_fill text, p_idle text, p_ties text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.set_league(p_name text, p_board text, p_period text, p_size integer, p_divisions text[], p_promote integer, p_relegate integer, p_fill text, p_idle text, p_ties text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb, p_max_boards integer, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.set_template(p_name text, p_pattern text, p_rules jsonb, p_max_boards integer, p_actor text) TO centile_service;
@@ -11133,6 +11927,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_servic
 REVOKE ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.check_league(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_league(p_period centile_store.periods) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.check_metadata(p_metadata json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_metadata(p_metadata json) TO centile_service;
 
@@ -11178,6 +11975,9 @@ GRANT ALL ON FUNCTION centile_store.closed_row(p_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.closed_period(p_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_period(p_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.cohort_state(p_cohort_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.cohort_state(p_cohort_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) TO centile_service;
@@ -11386,6 +12186,9 @@ GRANT ALL ON FUNCTION centile_store.lock_key(p_id bigint) TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.join_league(p_board_id integer, p_entries centile_store.logged_entries) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.join_league(p_board_id integer, p_entries centile_store.logged_entries) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) TO centile_service;
 
@@ -11406,6 +12209,28 @@ GRANT ALL ON FUNCTION centile_store.last_logged(p_board_id integer, p_lane small
 
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_message(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_message(p_period centile_store.periods) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) TO centile_reader;
+GRANT ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_named(p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_named(p_name text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_overview(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_overview(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_results(p_board_id integer, p_user text, p_before timestamp with time zone, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_results(p_board_id integer, p_user text, p_before timestamp with time zone, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_start(p_board centile_store.boards, p_kind text, p_at timestamp with time zone, OUT starts_at timestamp with time zone, OUT period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_start(p_board centile_store.boards, p_kind text, p_at timestamp with time zone, OUT starts_at timestamp with time zone, OUT period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.league_state(p_board_id integer, p_user text, p_period text, p_cohort_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.league_state(p_board_id integer, p_user text, p_period text, p_cohort_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
@@ -11461,6 +12286,9 @@ GRANT ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.board
 REVOKE ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.move_league(p_period centile_store.periods) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.move_league(p_period centile_store.periods) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) TO centile_service;
 
@@ -11513,6 +12341,13 @@ GRANT ALL ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_seg
 REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.place_members(p_league centile_store.leagues, p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.place_members(p_league centile_store.leagues, p_user_ids bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.place_waiting(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.place_waiting(p_limit integer) TO centile_operator;
+GRANT ALL ON FUNCTION centile_store.place_waiting(p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
 
@@ -11542,6 +12377,9 @@ GRANT ALL ON FUNCTION centile_store.raise_lanes(p_board_id integer, p_batches bi
 
 REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_cohorts(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_cohorts(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) TO centile_service;
@@ -11600,11 +12438,17 @@ GRANT ALL ON FUNCTION centile_store.release_unused_windows() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.relegate_idle(p_league centile_store.leagues) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.relegate_idle(p_league centile_store.leagues) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_archive(p_period_id bigint, p_name text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.remove_deleted(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_deleted(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.remove_leagues(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_leagues(p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
@@ -11854,6 +12698,17 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_serv
 GRANT SELECT ON TABLE centile.imports TO centile_reader;
 GRANT SELECT ON TABLE centile.imports TO centile_service;
 
+GRANT SELECT ON TABLE centile.league_history TO centile_reader;
+GRANT SELECT ON TABLE centile.league_history TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
+
+GRANT SELECT ON TABLE centile.league_standings TO centile_reader;
+GRANT SELECT ON TABLE centile.league_standings TO centile_service;
+
+GRANT SELECT ON TABLE centile.leagues TO centile_reader;
+GRANT SELECT ON TABLE centile.leagues TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;
@@ -11866,8 +12721,6 @@ GRANT SELECT ON TABLE centile.periods TO centile_service;
 
 GRANT SELECT ON TABLE centile.quarantine TO centile_reader;
 GRANT SELECT ON TABLE centile.quarantine TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
 
 GRANT SELECT ON TABLE centile_store.leaderboard TO centile_reader;
 GRANT SELECT ON TABLE centile_store.leaderboard TO centile_service;

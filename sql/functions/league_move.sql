@@ -9,4 +9,3 @@ RETURN (p_division + CASE
 
 COMMENT ON FUNCTION centile_store.league_move(centile_store.leagues, smallint, bigint, bigint, bigint) IS
 'The division after a period of a member with this rank among p_ranked members; a NULL rank means no score. Example: SELECT centile_store.league_move(l, 1::smallint, 1, 1, 3) FROM centile_store.leagues l WHERE l.name = ''months'';';
-GRANT EXECUTE ON FUNCTION centile_store.league_move(centile_store.leagues, smallint, bigint, bigint, bigint) TO centile_reader;
