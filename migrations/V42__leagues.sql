@@ -110,3 +110,7 @@ COMMENT ON TABLE centile_store.league_players IS
     'Divisions of the players of leagues. A player without a row is new, in the lowest division.';
 COMMENT ON COLUMN centile_store.league_players.period_id IS
     'The last period that has changed the row. If it is that of the league, division and band are current; otherwise next_division and next_band.';
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    centile_store.leagues, centile_store.league_cohorts, centile_store.league_members, centile_store.league_players TO centile_service;
+GRANT USAGE ON SEQUENCE centile_store.league_members_seq TO centile_service;

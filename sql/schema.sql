@@ -10342,8 +10342,7 @@ CREATE VIEW centile.league_standings AS
     r.rank,
     u.external_id AS user_id,
     u.name AS user_name,
-    r.score,
-    l.divisions[r.division_after] AS next_division
+    r.score
    FROM ((((centile_store.leagues l
      JOIN centile_store.boards b ON ((b.id = l.board_id)))
      JOIN centile_store.periods p ON ((p.id = l.period_id)))
@@ -10351,7 +10350,7 @@ CREATE VIEW centile.league_standings AS
      JOIN centile_store.users u ON ((u.id = r.user_id)))
   WHERE (l.deleted_at IS NULL);
 
-COMMENT ON VIEW centile.league_standings IS 'Members of the current cohorts of leagues, with their ranks, and the divisions that they would move to now. Filter by cohort_id. Example: SELECT division, cohort_id, rank, user_id, score, next_division FROM centile.league_standings WHERE league = ''months'' ORDER BY cohort_id, rank;';
+COMMENT ON VIEW centile.league_standings IS 'Members of the current cohorts of leagues, with their ranks among each other. Filter by cohort_id. Example: SELECT division, cohort_id, rank, user_id, score FROM centile.league_standings WHERE league = ''months'' ORDER BY cohort_id, rank;';
 
 CREATE VIEW centile.leagues AS
  SELECT l.name,
@@ -12214,7 +12213,6 @@ REVOKE ALL ON FUNCTION centile_store.league_message(p_period centile_store.perio
 GRANT ALL ON FUNCTION centile_store.league_message(p_period centile_store.periods) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.league_named(p_name text) FROM PUBLIC;
