@@ -1366,7 +1366,7 @@ BEGIN
         RETURN;
     END IF;
     RETURN QUERY
-    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' THEN c.id ELSE p.id END,
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, CASE WHEN v_is_template AND p.state = 'closed' AND v_owner <> p_board_id THEN c.id ELSE p.id END,
            CASE WHEN v_owner = p_board_id OR p.ranking_id IS NULL THEN p.ranking_id ELSE centile_store.ranking_of(p_board_id, p.id) END,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 -- No player belongs to this segment of a closed period.
@@ -11307,9 +11307,6 @@ ALTER TABLE ONLY centile_store.named_players
     ADD CONSTRAINT named_players_pkey PRIMARY KEY (period_id);
 
 ALTER TABLE ONLY centile_store.outbox
-    ADD CONSTRAINT outbox_once_key UNIQUE (period_id, kind);
-
-ALTER TABLE ONLY centile_store.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY centile_store.periods
@@ -11415,6 +11412,10 @@ CREATE UNIQUE INDEX leagues_board_key ON centile_store.leagues USING btree (boar
 CREATE UNIQUE INDEX leagues_name_key ON centile_store.leagues USING btree (name) WHERE (deleted_at IS NULL);
 
 CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin (user_ids) WITH (fastupdate=off);
+
+CREATE UNIQUE INDEX outbox_once_key ON centile_store.outbox USING btree (period_id, kind) WHERE (kind = 'period_closed'::text);
+
+CREATE INDEX outbox_period_idx ON centile_store.outbox USING btree (period_id) WHERE (kind <> 'period_closed'::text);
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
@@ -12212,6 +12213,8 @@ GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_ba
 REVOKE ALL ON FUNCTION centile_store.league_message(p_period centile_store.periods) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.league_message(p_period centile_store.periods) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leagues TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.league_move(p_league centile_store.leagues, p_division smallint, p_rank bigint, p_tied bigint, p_ranked bigint) TO centile_service;
 
@@ -12696,10 +12699,18 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_serv
 GRANT SELECT ON TABLE centile.imports TO centile_reader;
 GRANT SELECT ON TABLE centile.imports TO centile_service;
 
+GRANT USAGE ON SEQUENCE centile_store.league_members_seq TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.league_members TO centile_service;
+
 GRANT SELECT ON TABLE centile.league_history TO centile_reader;
 GRANT SELECT ON TABLE centile.league_history TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.league_cohorts TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.players TO centile_service;
+
+GRANT SELECT ON TABLE centile_store.cohort_rows TO centile_service;
 
 GRANT SELECT ON TABLE centile.league_standings TO centile_reader;
 GRANT SELECT ON TABLE centile.league_standings TO centile_service;
@@ -12784,6 +12795,8 @@ GRANT SELECT ON SEQUENCE centile_store.inbox_number_seq TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
 GRANT SELECT ON TABLE centile_store.leaderboard_bucket_00 TO centile_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.league_players TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.named_players TO centile_service;
 

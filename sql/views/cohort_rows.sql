@@ -24,3 +24,4 @@ FROM (SELECT l AS league, l.id AS league_id, c.period_id, c.id AS cohort_id, c.d
 
 COMMENT ON VIEW centile_store.cohort_rows IS
 'Members of all cohorts of leagues, with their ranks among each other and the division that these lead to. Example: SELECT r.rank, r.score FROM centile_store.cohort_rows r WHERE r.cohort_id = 1 ORDER BY r.rank;';
+GRANT SELECT ON centile_store.cohort_rows TO centile_service;
