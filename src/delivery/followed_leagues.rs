@@ -52,7 +52,11 @@ impl Feed {
 /// Follows a player's cohort until the receiver is dropped.
 ///
 /// Returns [`Error::Overload`] when too many players of the league are followed.
-pub(crate) fn follow(leagues: &Arc<FollowedLeagues>, board: &Arc<Board>, user: &UserId) -> Result<watch::Receiver<Latest>> {
+pub(crate) fn follow(
+    leagues: &Arc<FollowedLeagues>,
+    board: &Arc<Board>,
+    user: &UserId,
+) -> Result<watch::Receiver<Latest>> {
     let mut feeds = leagues.feeds();
     let feed = feeds.entry(board.id).or_insert_with(|| {
         let feed = Arc::new(Feed::default());

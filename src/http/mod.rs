@@ -52,8 +52,9 @@ use crate::{
     Error, Resource, Result,
     http::{
         api::{
-            board, classic, distribution, docs, export, friend, health, history, key, league, list, live, newcomer, openapi,
-            period, progress, quarantine, season, standing, standings, submit, template, tier, transactions, user,
+            board, classic, distribution, docs, export, friend, health, history, key, league, list, live, newcomer,
+            openapi, period, progress, quarantine, season, standing, standings, submit, template, tier, transactions,
+            user,
         },
         pages::{embed, ops, site},
         server::{

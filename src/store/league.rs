@@ -62,7 +62,8 @@ impl Reader {
             cohort_id
         );
         let found = self.servers.read_coordinator(query.fetch_one(&self.readers)).await?;
-        let missing = || cohort_id.map_or_else(|| of_board(board), |id| Error::not_found(Resource::Cohort, id.to_string()));
+        let missing =
+            || cohort_id.map_or_else(|| of_board(board), |id| Error::not_found(Resource::Cohort, id.to_string()));
         found.map(|Json(state)| state).ok_or_else(missing)
     }
 

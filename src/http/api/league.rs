@@ -205,9 +205,10 @@ pub(crate) async fn history(api: Data<Api>, request: HttpRequest) -> Result<Http
     let ResultsQuery { user_id, limit, cursor } = query::parse(&request)?;
     let user_id: UserId = user_id.parse()?;
     let limit = query::bounded("limit", limit, 50, 1, 1_000)?;
-    let before: Option<DateTime<Utc>> = cursor.map(|cursor| cursor.parse()).transpose().map_err(|_| {
-        Error::invalid("cursor", "is not the `next_cursor` of an earlier page")
-    })?;
+    let before: Option<DateTime<Utc>> = cursor
+        .map(|cursor| cursor.parse())
+        .transpose()
+        .map_err(|_| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let reader = &api.instance.store.reader;
     reader.league_overview(&board).await?;

@@ -188,11 +188,9 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     // Parse the parameters into the link from which all links of the page derive.
     let from = query::bounded("from", query.from, 1, 1, i64::MAX.unsigned_abs())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
-    if query.friends.len() > FRIENDS_MAX {
-        return Err(Error::invalid(
-            "friends",
-            format!("must have at most {FRIENDS_MAX} ids, not {}", query.friends.len()),
-        ));
+    let friends = query.friends.len();
+    if friends > FRIENDS_MAX {
+        return Err(Error::invalid("friends", format!("must have at most {FRIENDS_MAX} ids, not {friends}")));
     }
     let segment = query.segment.filter(|segment| !segment.is_empty());
     let selector = selector(&board, query.period.as_deref(), segment.as_deref())?;

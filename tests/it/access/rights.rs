@@ -161,7 +161,10 @@ async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64)
     };
     let query = match (method.as_str(), path) {
         (_, "/v1/boards/{board}/rank") => "?score=5",
-        ("GET", "/v1/boards/{board}/scores/query" | "/v1/boards/{board}/league/history" | "/v1/boards/{board}/league/live") => "?user_id=ada",
+        (
+            "GET",
+            "/v1/boards/{board}/scores/query" | "/v1/boards/{board}/league/history" | "/v1/boards/{board}/league/live",
+        ) => "?user_id=ada",
         _ => "",
     };
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })

@@ -8,8 +8,9 @@ use sqlx::query_scalar;
 use crate::{
     http::api::site::Site,
     support::{
-        TestDb, make_key, run,
+        TestDb,
         leagues::{cohorts_are_sound, end_periods},
+        make_key, run,
         wait::within,
     },
 };
@@ -53,13 +54,23 @@ async fn rows(site: &Site, user: &str) -> Value {
 }
 
 fn shown(state: &Value) -> Value {
-    state["rows"].as_array().unwrap().iter().map(|row| json!([row["rank"], row["user_id"], row["score"], row["move"]])).collect()
+    state["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| json!([row["rank"], row["user_id"], row["score"], row["move"]]))
+        .collect()
 }
 
 /// Results of a player: division, rank, score and next division, newest first.
 async fn results(site: &Site, user: &str) -> Value {
     let page = site.get(&format!("/v1/boards/main/league/history?user_id={user}")).await.is(200);
-    page["data"].as_array().unwrap().iter().map(|row| json!([row["division"], row["rank"], row["score"], row["next_division"]])).collect()
+    page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| json!([row["division"], row["rank"], row["score"], row["next_division"]]))
+        .collect()
 }
 
 #[tokio::test]
@@ -72,7 +83,10 @@ async fn players_move_between_divisions() {
     score(&site, &[("cid", 50)]).await;
     let cid = site.get("/v1/boards/main/league?user_id=cid").await.is(200);
     assert_eq!(shown(&cid), json!([[1, "cid", 60, 1], [2, "ann", 30, 0], [3, "bob", 20, 0]]));
-    assert_eq!((&cid["state"], &cid["division"], &cid["promotion_rank"], &cid["relegation_rank"]), (&json!("placed"), &json!("bronze"), &json!(1), &Value::Null));
+    assert_eq!(
+        (&cid["state"], &cid["division"], &cid["promotion_rank"], &cid["relegation_rank"]),
+        (&json!("placed"), &json!("bronze"), &json!(1), &Value::Null)
+    );
     assert!(cid["period"]["seconds_left"].as_i64().unwrap() > 0 && cid["period"]["state"] == "open", "{cid}");
     let page = site.get(&format!("/v1/boards/main/league/cohorts/{}", cid["cohort_id"])).await.is(200);
     assert_eq!(page["rows"], cid["rows"]);
@@ -83,7 +97,10 @@ async fn players_move_between_divisions() {
     end_periods(&db, "week").await;
     score(&site, &[("cid", 7), ("eve", 9)]).await;
     let waiting = site.get("/v1/boards/main/league?user_id=cid").await.is(200);
-    assert_eq!((&waiting["state"], &waiting["division"], &waiting["rows"]), (&json!("waiting"), &Value::Null, &json!([])));
+    assert_eq!(
+        (&waiting["state"], &waiting["division"], &waiting["rows"]),
+        (&json!("waiting"), &Value::Null, &json!([]))
+    );
     assert_eq!(site.get("/v1/boards/main/league").await.is(200)["waiting"], 2);
     assert_eq!(results(&site, "cid").await, json!([]));
     run(&db, &["close", "--due"]).well();
@@ -99,12 +116,16 @@ async fn players_move_between_divisions() {
     assert_eq!((&none["state"], &none["division"]), (&json!("none"), &json!("bronze")));
 
     // The message and the views.
-    let message: Value = query_scalar("SELECT payload -> 'league' FROM centile_store.outbox").fetch_one(&pool).await.unwrap();
-    assert_eq!(message, json!({
-        "name": "arena-league",
-        "divisions": [{"division": "bronze", "cohorts": 2, "players": 4, "promoted": 2, "relegated": 0}],
-        "moves": [{"user_id": "cid", "rank": 1, "from": "bronze", "to": "silver"}, {"user_id": "dan", "rank": 1, "from": "bronze", "to": "silver"}],
-    }));
+    let message: Value =
+        query_scalar("SELECT payload -> 'league' FROM centile_store.outbox").fetch_one(&pool).await.unwrap();
+    assert_eq!(
+        message,
+        json!({
+            "name": "arena-league",
+            "divisions": [{"division": "bronze", "cohorts": 2, "players": 4, "promoted": 2, "relegated": 0}],
+            "moves": [{"user_id": "cid", "rank": 1, "from": "bronze", "to": "silver"}, {"user_id": "dan", "rank": 1, "from": "bronze", "to": "silver"}],
+        })
+    );
     let standings: Value = query_scalar("SELECT jsonb_agg(jsonb_build_array(rank, user_id, score) ORDER BY rank) FROM centile.league_standings WHERE division = 'silver'")
         .fetch_one(&pool).await.unwrap();
     assert_eq!(standings, json!([[1, "dan", 8], [2, "cid", 7]]));
@@ -113,28 +134,50 @@ async fn players_move_between_divisions() {
     let erased: String = query_scalar("SELECT user_id FROM centile.erase_user('cid')").fetch_one(&pool).await.unwrap();
     site.get("/v1/boards/main/league?user_id=cid").await.is(404);
     assert_eq!(rows(&site, &erased).await[1][1], erased.as_str());
-    let moves: Value = query_scalar("SELECT payload #> '{league,moves,0,user_id}' FROM centile_store.outbox").fetch_one(&pool).await.unwrap();
+    let moves: Value = query_scalar("SELECT payload #> '{league,moves,0,user_id}' FROM centile_store.outbox")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
     assert_eq!(moves, erased.as_str());
-    assert_eq!(site.get("/v1/boards/main/league/history?user_id=dan&limit=1").await.is(200)["next_cursor"], Value::Null);
+    assert_eq!(
+        site.get("/v1/boards/main/league/history?user_id=dan&limit=1").await.is(200)["next_cursor"],
+        Value::Null
+    );
 }
 
 #[tokio::test]
 async fn rules_of_a_league() {
     let (db, site) = start(json!({}), json!({})).await;
     let pool = db.pool().await;
-    let set = async |name: &str, changes: Value| site.admin(Method::PUT, &format!("/v1/leagues/{name}"), rules(&changes)).await;
+    let set = async |name: &str, changes: Value| {
+        site.admin(Method::PUT, &format!("/v1/leagues/{name}"), rules(&changes)).await
+    };
     // A repeated call changes nothing.
     let first = site.admin(Method::GET, LEAGUE, Value::Null).await.is(200);
     assert_eq!(set("arena-league", json!({})).await.is(200), first);
-    let changed = set("arena-league", json!({"promote": 2, "ties": "down", "idle": "relegate", "fill": "form"})).await.is(200);
-    assert_eq!((&changed["promote"], &changed["ties"], &changed["idle"], &changed["fill"]), (&json!(2), &json!("down"), &json!("relegate"), &json!("form")));
-    let acts: Vec<String> = query_scalar("SELECT action FROM centile.audit_log WHERE subject = 'arena-league' ORDER BY audit_id").fetch_all(&pool).await.unwrap();
+    let changed =
+        set("arena-league", json!({"promote": 2, "ties": "down", "idle": "relegate", "fill": "form"})).await.is(200);
+    assert_eq!(
+        (&changed["promote"], &changed["ties"], &changed["idle"], &changed["fill"]),
+        (&json!(2), &json!("down"), &json!("relegate"), &json!("form"))
+    );
+    let acts: Vec<String> =
+        query_scalar("SELECT action FROM centile.audit_log WHERE subject = 'arena-league' ORDER BY audit_id")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
     assert_eq!(acts, ["create_league", "change_league"]);
 
     site.board(json!({"slug": "other", "periods": ["week"]}), &[("ann", 5)]).await;
     site.admin(Method::PUT, "/v1/templates/level", json!({"pattern": "level-*"})).await.is(200);
     let sources = json!([{"board": "other", "period": "week"}]);
-    site.admin(Method::POST, "/v1/boards", json!({"slug": "hero", "mode": "combined", "combination": {"sources": sources}})).await.is(201);
+    site.admin(
+        Method::POST,
+        "/v1/boards",
+        json!({"slug": "hero", "mode": "combined", "combination": {"sources": sources}}),
+    )
+    .await
+    .is(201);
     for (name, changes, status, field) in [
         ("arena-league", json!({"size": 4}), 409, Value::Null),
         ("arena-league", json!({"divisions": ["bronze"]}), 409, Value::Null),
@@ -162,7 +205,8 @@ async fn rules_of_a_league() {
         assert_eq!((answer.status, &answer.body["field"]), (status, &field), "{name} {changes}: {answer:?}");
     }
     // The board has scores of this week, so the league starts in the next one.
-    let second = set("second", json!({"board": "other", "divisions": ["one"], "promote": 0, "relegate": 0})).await.is(200);
+    let second =
+        set("second", json!({"board": "other", "divisions": ["one"], "promote": 0, "relegate": 0})).await.is(200);
     assert!(second["starts_at"].as_str().unwrap() > second["created_at"].as_str().unwrap(), "{second}");
     site.post("/v1/boards/other/scores", json!({"user_id": "bob", "points": 1})).await.is(200);
     assert_eq!(site.get("/v1/boards/other/league?user_id=bob").await.is(200)["state"], "none");
@@ -197,7 +241,12 @@ async fn ties_orders_and_modes() {
         (json!({}), "up", [9, 9, 4], json!([[1, "ann", 9, 1], [1, "bob", 9, 1], [3, "cid", 4, 0]])),
         (json!({}), "down", [9, 9, 4], json!([[1, "ann", 9, 0], [1, "bob", 9, 0], [3, "cid", 4, 0]])),
         (json!({"ties": "first"}), "down", [9, 9, 4], json!([[1, "ann", 9, 1], [2, "bob", 9, 0], [3, "cid", 4, 0]])),
-        (json!({"mode": "best", "order": "asc"}), "up", [9, 7, 8], json!([[1, "bob", 7, 1], [2, "cid", 8, 0], [3, "ann", 9, 0]])),
+        (
+            json!({"mode": "best", "order": "asc"}),
+            "up",
+            [9, 7, 8],
+            json!([[1, "bob", 7, 1], [2, "cid", 8, 0], [3, "ann", 9, 0]]),
+        ),
         (json!({"mode": "latest"}), "up", [9, 7, 8], json!([[1, "ann", 9, 1], [2, "cid", 8, 0], [3, "bob", 7, 0]])),
     ] {
         let (db, site) = start(board.clone(), json!({"ties": ties})).await;
@@ -229,7 +278,10 @@ async fn bans_resets_and_idle_players() {
     // Without a score, Bob moves down; in the lowest division nobody does.
     score(&site, &[("cid", 1)]).await;
     close(&db).await;
-    assert_eq!(results(&site, "bob").await, json!([["silver", null, null, "bronze"], ["bronze", 1, 2, "silver"], ["bronze", 2, 20, "bronze"]]));
+    assert_eq!(
+        results(&site, "bob").await,
+        json!([["silver", null, null, "bronze"], ["bronze", 1, 2, "silver"], ["bronze", 2, 20, "bronze"]])
+    );
     assert_eq!(results(&site, "ann").await.as_array().map(Vec::len), Some(2));
     let first = site.get("/v1/boards/main/league/history?user_id=bob&limit=2").await.is(200);
     let cursor = first["next_cursor"].as_str().unwrap().replace('+', "%2B");
@@ -250,10 +302,42 @@ async fn a_correction_changes_history_and_no_later_division() {
     .fetch_one(&pool)
     .await
     .unwrap();
-    run(&db, &["correct", "bob", "100", "--board", "main", "--at", &at.replace("+00:00", "Z"), "--reason", "lost", "--by", "dora"]).well();
+    run(
+        &db,
+        &[
+            "correct",
+            "bob",
+            "100",
+            "--board",
+            "main",
+            "--at",
+            &at.replace("+00:00", "Z"),
+            "--reason",
+            "lost",
+            "--by",
+            "dora",
+        ],
+    )
+    .well();
     // Dan had no cohort in this week, and gets none.
     site.admin(Method::PUT, "/v1/users/dan", json!({})).await.is(201);
-    run(&db, &["correct", "dan", "500", "--board", "main", "--at", &at.replace("+00:00", "Z"), "--reason", "lost", "--by", "dora"]).well();
+    run(
+        &db,
+        &[
+            "correct",
+            "dan",
+            "500",
+            "--board",
+            "main",
+            "--at",
+            &at.replace("+00:00", "Z"),
+            "--reason",
+            "lost",
+            "--by",
+            "dora",
+        ],
+    )
+    .well();
     assert_eq!(results(&site, "ann").await, json!([["bronze", 1, 30, "silver"]]));
     run(&db, &["refresh", "--board", "main", "--period", &label, "--by", "dora"]).well();
     assert_eq!(results(&site, "ann").await, json!([["bronze", 2, 30, "bronze"]]));
@@ -287,11 +371,17 @@ async fn concurrent_lanes_fill_cohorts() {
         for answer in join_all(scores).await {
             answer.is(200);
         }
-        let open: i64 = query_scalar("SELECT count(*) FROM centile_store.league_cohorts WHERE members < 7").fetch_one(&pool).await.unwrap();
+        let open: i64 = query_scalar("SELECT count(*) FROM centile_store.league_cohorts WHERE members < 7")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
         assert!(open <= 4, "{open} cohorts are not full");
     }
     cohorts_are_sound(&pool).await;
-    let members: i64 = query_scalar("SELECT count(*) FROM centile_store.league_members WHERE cohort_id IS NOT NULL").fetch_one(&pool).await.unwrap();
+    let members: i64 = query_scalar("SELECT count(*) FROM centile_store.league_members WHERE cohort_id IS NOT NULL")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
     assert_eq!(members, 400);
 }
 
@@ -300,8 +390,12 @@ async fn a_private_board_has_a_private_league() {
     let (db, site) = start(json!({"reading": "key"}), json!({})).await;
     score(&site, &[("ann", 5)]).await;
     let key = make_key(db.url(), "reader", &["main"]);
-    let cohort = site.json(Method::GET, "/v1/boards/main/league?user_id=ann", &key, String::new()).await.is(200)["cohort_id"].to_string();
-    for path in ["".to_owned(), "?user_id=ann".to_owned(), format!("/cohorts/{cohort}"), "/history?user_id=ann".to_owned()] {
+    let cohort =
+        site.json(Method::GET, "/v1/boards/main/league?user_id=ann", &key, String::new()).await.is(200)["cohort_id"]
+            .to_string();
+    for path in
+        ["".to_owned(), "?user_id=ann".to_owned(), format!("/cohorts/{cohort}"), "/history?user_id=ann".to_owned()]
+    {
         let path = format!("/v1/boards/main/league{path}");
         site.get(&path).await.is(401);
         site.json(Method::GET, &path, &key, String::new()).await.is(200);
@@ -333,7 +427,8 @@ async fn pages_show_a_league() {
 async fn a_stream_follows_a_cohort() {
     let (db, site) = start(json!({}), json!({})).await;
     score(&site, &[("ann", 5)]).await;
-    let mut events = site.serve.client.get(site.serve.at("/v1/boards/main/league/live?user_id=ann")).send().await.unwrap();
+    let mut events =
+        site.serve.client.get(site.serve.at("/v1/boards/main/league/live?user_id=ann")).send().await.unwrap();
     let mut text = String::new();
     let mut next = async |events: &mut reqwest::Response| loop {
         if let Some((event, rest)) = text.clone().split_once("\n\n") {
@@ -355,7 +450,9 @@ async fn a_stream_follows_a_cohort() {
     assert_eq!(next(&mut events).await["state"], "waiting");
     run(&db, &["close", "--due"]).well();
     assert_eq!(next(&mut events).await["state"], "placed");
-    for (path, status) in [("main/league/live?user_id=nobody", 404), ("main/league/live", 422), ("none/league/live?user_id=ann", 404)] {
+    for (path, status) in
+        [("main/league/live?user_id=nobody", 404), ("main/league/live", 422), ("none/league/live?user_id=ann", 404)]
+    {
         assert_eq!(site.get(&format!("/v1/boards/{path}")).await.status, status, "{path}");
     }
 }

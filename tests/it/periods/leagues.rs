@@ -6,7 +6,12 @@ use centile::dev::local::PostgresOptions;
 use sqlx::{PgPool, query_scalar};
 
 use super::killed_close::{PAST, STEPS};
-use crate::support::{amount, killing::Killing, leagues::{Simulation, cohorts_are_sound}, own_postgres, random};
+use crate::support::{
+    amount,
+    killing::Killing,
+    leagues::{Simulation, cohorts_are_sound},
+    own_postgres, random,
+};
 
 /// Members, moves and divisions, without ids of cohorts.
 const RESULTS: &str = "
@@ -33,9 +38,15 @@ async fn a_killed_close_moves_each_player_once() {
             async |pool| {
                 let found: Vec<String> = query_scalar(RESULTS).fetch_all(pool).await.unwrap();
                 assert!(found.len() > 3_000, "{} results", found.len());
-                assert!(found == *wanted.get_or_init(|| found.clone()), "other results than those of an undisturbed run");
+                assert!(
+                    found == *wanted.get_or_init(|| found.clone()),
+                    "other results than those of an undisturbed run"
+                );
                 cohorts_are_sound(pool).await;
-                let messages: i64 = query_scalar("SELECT count(*) FROM centile_store.outbox WHERE payload ? 'league'").fetch_one(pool).await.unwrap();
+                let messages: i64 = query_scalar("SELECT count(*) FROM centile_store.outbox WHERE payload ? 'league'")
+                    .fetch_one(pool)
+                    .await
+                    .unwrap();
                 assert_eq!(messages, 5);
             },
         )

@@ -97,7 +97,10 @@ async fn a_reader_reads_the_contract_and_nothing_else() {
     for table in &tables {
         let tried: &[&str] = match table.split('.').next() {
             Some("centile_store") if table == "centile_store.leaderboard" => &["LOCK TABLE", "DROP VIEW"],
-            Some("centile_store") if ["centile_store.board_names", "centile_store.cohort_rows", "centile_store.current_rankings"].contains(&&**table) => {
+            Some("centile_store")
+                if ["centile_store.board_names", "centile_store.cohort_rows", "centile_store.current_rankings"]
+                    .contains(&&**table) =>
+            {
                 &["SELECT FROM", "LOCK TABLE", "DROP VIEW"]
             }
             Some("centile_store") if is_bucket_rows(table) => &["DELETE FROM", "LOCK TABLE", "TRUNCATE", "DROP TABLE"],

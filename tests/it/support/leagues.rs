@@ -58,7 +58,8 @@ impl Simulation {
         let mut random = StdRng::seed_from_u64(seed);
         let db = TestDb::new().await;
         let pool = db.pool().await;
-        db.execute(&format!("SELECT centile.create_board('arena', '{{\"periods\": [\"week\"], \"lanes\": {LANES}}}')")).await;
+        db.execute(&format!("SELECT centile.create_board('arena', '{{\"periods\": [\"week\"], \"lanes\": {LANES}}}')"))
+            .await;
         self.create(&db).await;
         let (mut model, mut active, mut rested, mut known) = (HashMap::new(), Vec::new(), Vec::new(), 0);
         let (mut sent, mut compared, mut usual) = (BTreeMap::<usize, Scores>::new(), 0, Duration::from_millis(200));
@@ -91,7 +92,9 @@ impl Simulation {
                 child.wait().unwrap();
             }
             let began = Instant::now();
-            until_blocking("the weeks are closed", || !run(&db, &["close", "--due"]).well().contains("another process"));
+            until_blocking("the weeks are closed", || {
+                !run(&db, &["close", "--due"]).well().contains("another process")
+            });
             usual = began.elapsed();
             for (week, scores) in std::mem::take(&mut sent) {
                 compared += self.compare(&pool, week, &scores, &mut model).await;
@@ -104,12 +107,35 @@ impl Simulation {
     async fn create(&self, db: &TestDb) {
         let rule = |is: bool, yes: &'static str, no: &'static str| if is { yes } else { no };
         let numbers = [self.size, self.promote, self.relegate].map(|number| number.to_string());
-        run(db, &[
-            "league", "create", "arena-league", "--board", "arena", "--period", "week", "--divisions", &DIVISIONS.join(","),
-            "--size", &numbers[0], "--promote", &numbers[1], "--relegate", &numbers[2],
-            "--fill", rule(self.by_form, "form", "arrival"), "--idle", rule(self.relegates_idle, "relegate", "leave"),
-            "--ties", rule(self.ties_up, "up", "down"), "--by", "dora",
-        ]).well();
+        run(
+            db,
+            &[
+                "league",
+                "create",
+                "arena-league",
+                "--board",
+                "arena",
+                "--period",
+                "week",
+                "--divisions",
+                &DIVISIONS.join(","),
+                "--size",
+                &numbers[0],
+                "--promote",
+                &numbers[1],
+                "--relegate",
+                &numbers[2],
+                "--fill",
+                rule(self.by_form, "form", "arrival"),
+                "--idle",
+                rule(self.relegates_idle, "relegate", "leave"),
+                "--ties",
+                rule(self.ties_up, "up", "down"),
+                "--by",
+                "dora",
+            ],
+        )
+        .well();
         db.execute("UPDATE centile_store.leagues SET starts_at = '2024-01-01Z', next_from = '2024-01-01Z'").await;
     }
 
@@ -133,11 +159,14 @@ impl Simulation {
             cohorts.entry(row.1.unwrap()).or_default().push(row);
         }
         let old = model.clone();
-        let band = |user: usize| old.get(&user).filter(|player| self.by_form && player.week + 1 == week).map_or(0, |player| player.band);
+        let band = |user: usize| {
+            old.get(&user).filter(|player| self.by_form && player.week + 1 == week).map_or(0, |player| player.band)
+        };
         // Cohorts: one division and band, at most `size` members, few that are not full.
         let mut open: HashMap<(usize, usize), usize> = HashMap::new();
         for (cohort, members) in &cohorts {
-            let of = |row: &&Member| (old.get(&number(&row.0)).map_or(0, |player| player.division), band(number(&row.0)));
+            let of =
+                |row: &&Member| (old.get(&number(&row.0)).map_or(0, |player| player.division), band(number(&row.0)));
             let group = of(&members[0]);
             assert!(members.len() <= self.size, "{label}: cohort {cohort} has {}", members.len());
             assert!(members.iter().all(|row| of(row) == group), "{label}: {members:?}");
@@ -150,8 +179,14 @@ impl Simulation {
             let ranked = members.iter().filter(|row| own(row).is_some()).count();
             for row in members {
                 let score = own(row).map(|(score, _)| score);
-                let better = members.iter().filter(|other| own(other).is_some_and(|(other, _)| score.is_some_and(|own| other > own))).count();
-                let equal = members.iter().filter(|other| score.is_some() && own(other).map(|(score, _)| score) == score).count();
+                let better = members
+                    .iter()
+                    .filter(|other| own(other).is_some_and(|(other, _)| score.is_some_and(|own| other > own)))
+                    .count();
+                let equal = members
+                    .iter()
+                    .filter(|other| score.is_some() && own(other).map(|(score, _)| score) == score)
+                    .count();
                 let (division, line) = (group.0, if self.ties_up { better + 1 } else { better + equal });
                 let next = if score.is_none() {
                     division - usize::from(self.relegates_idle && division > 0)
@@ -185,7 +220,10 @@ impl Simulation {
         let mut relegated = 0;
         for (user, player) in model.iter_mut().filter(|(user, _)| !scores.contains_key(user)) {
             if self.relegates_idle && player.division > 0 {
-                let row = idle.iter().find(|row| number(&row.0) == *user).unwrap_or_else(|| panic!("{label}: no row of p{user}"));
+                let row = idle
+                    .iter()
+                    .find(|row| number(&row.0) == *user)
+                    .unwrap_or_else(|| panic!("{label}: no row of p{user}"));
                 let wanted = (DIVISIONS[player.division], None, None, DIVISIONS[player.division - 1]);
                 assert_eq!((&*row.2, row.3, row.4, &*row.5), wanted, "{label}: {row:?}");
                 *player = Player { division: player.division - 1, band: 0, week };
@@ -205,7 +243,8 @@ fn play(db: &TestDb, week: usize, players: &[usize], random: &mut StdRng) -> Sco
     for (place, player) in events.iter().enumerate() {
         let points = random.random_range(1..=40);
         // Each event has a time of its own, in milliseconds.
-        let at = 1_000 * (FIRST_WEEK + WEEK * i64::try_from(week).unwrap()) + 1_000 * WEEK * i64::try_from(place).unwrap() / i64::try_from(events.len()).unwrap();
+        let at = 1_000 * (FIRST_WEEK + WEEK * i64::try_from(week).unwrap())
+            + 1_000 * WEEK * i64::try_from(place).unwrap() / i64::try_from(events.len()).unwrap();
         let shown = chrono::DateTime::from_timestamp_millis(at).unwrap().format("%Y-%m-%dT%H:%M:%S%.3fZ");
         writeln!(text, "p{player},{points},{shown}").unwrap();
         let score = scores.entry(*player).or_default().map_or(0, |(score, _)| score);
