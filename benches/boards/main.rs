@@ -7,17 +7,23 @@
 //! and closes no week.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
-use std::{path::Path, thread, time::Instant};
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 #[path = "../common/mod.rs"]
 mod common;
 
 use common::{
     Bench, BenchResult, Serve, median, number_of,
-    wrk::{self, Run},
+    wrk::{self, Answers, Run},
 };
 
 const SECONDS: u32 = 8;
+/// Players of the board with a league.
+const LEAGUE_PLAYERS: u32 = 3_000;
 /// Callers who write scores while a week is closed.
 const CLOSING_CALLERS: u32 = 32;
 /// Users, of whom each board has some.
@@ -63,6 +69,12 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
             "(function() local p = math.random({USERS}) return wrk.format('{method}', '/v1/boards/main{path}, nil, {body}) end)()"
         )
     };
+    fill_league(bench)?;
+    let of_league = |path: &str| {
+        format!(
+            "(function() local p = math.random({LEAGUE_PLAYERS}) return wrk.format('GET', '/v1/boards/arena{path}) end)()"
+        )
+    };
     let score = r#"'{"user_id":"player-' .. p .. '","points":' .. math.random(1000) .. '}'"#;
     let loads = [
         Load {
@@ -79,6 +91,14 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
             what: "top 10, 32 connections",
             connections: 32,
             requests: [of_board("GET", "/scores?limit=10'", "nil"), of_one("GET", "/scores?limit=10'", "nil")],
+        },
+        Load {
+            what: "league standing of a player, beside a standing, 32 connections",
+            connections: 32,
+            requests: [
+                of_league("/league?user_id=player-' .. p"),
+                of_league("/scores/player-' .. p .. '?period=week'"),
+            ],
         },
         // Beside a score on a board of the template that exists.
         Load {
@@ -121,30 +141,51 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
     }
     println!("\npeak memory of the instance: {:.0} MiB", serve.peak_memory_mb()?);
     if has_weeks {
-        let quiet = run(&loads[0].requests[0], CLOSING_CALLERS, SECONDS, 100)?;
-        let relations = || bench.psql("SELECT count(*) FROM pg_class");
-        let before = relations()?;
-        bench.psql("UPDATE centile_store.periods p SET ends_at = now() FROM centile_store.templates t WHERE p.board_id = t.board_id AND p.kind = 'week'")?;
-        let (closed, meanwhile) = thread::scope(|scope| {
-            let closing = scope.spawn(|| {
-                let began = Instant::now();
-                let said = bench.centile(&["close", "--due"]).map_err(|error| error.to_string());
-                (began.elapsed().as_secs_f64(), said)
-            });
-            let meanwhile = run(&loads[0].requests[0], CLOSING_CALLERS, SECONDS, 101);
-            (closing.join(), meanwhile)
+        close_week(bench, &|seconds, seed| run(&loads[0].requests[0], CLOSING_CALLERS, seconds, seed))?;
+    }
+    Ok(())
+}
+
+/// Closes the week of all boards of the template while `run` writes scores for some seconds.
+fn close_week(bench: &Bench, run: &(dyn Fn(u32, u32) -> BenchResult<Answers> + Sync)) -> BenchResult<()> {
+    let quiet = run(SECONDS, 100)?;
+    let relations = || bench.psql("SELECT count(*) FROM pg_class");
+    let before = relations()?;
+    bench.psql("UPDATE centile_store.periods p SET ends_at = now() FROM centile_store.templates t WHERE p.board_id = t.board_id AND p.kind = 'week'")?;
+    let (closed, meanwhile) = thread::scope(|scope| {
+        let closing = scope.spawn(|| {
+            let began = Instant::now();
+            let said = bench.centile(&["close", "--due"]).map_err(|error| error.to_string());
+            (began.elapsed().as_secs_f64(), said)
         });
-        let ((seconds, said), meanwhile) = (closed.map_err(|_| "the closing failed")?, meanwhile?);
-        println!("closing the week of the template: {seconds:.1} s: {}", said?.trim());
-        println!(
-            "scores of {CLOSING_CALLERS} callers before and during the first {SECONDS} s: {:.0} and {:.0}/s, p99 {:.0} and {:.0} ms; errors {}",
-            quiet.requests as f64 / quiet.seconds,
-            meanwhile.requests as f64 / meanwhile.seconds,
-            quiet.p99,
-            meanwhile.p99,
-            quiet.errors + meanwhile.errors
-        );
-        println!("relations before and after: {} and {}", before.trim(), relations()?.trim());
+        let meanwhile = run(SECONDS, 101);
+        (closing.join(), meanwhile)
+    });
+    let ((seconds, said), meanwhile) = (closed.map_err(|_| "the closing failed")?, meanwhile?);
+    println!("closing the week of the template: {seconds:.1} s: {}", said?.trim());
+    println!(
+        "scores of {CLOSING_CALLERS} callers before and during the first {SECONDS} s: {:.0} and {:.0}/s, p99 {:.0} and {:.0} ms; errors {}",
+        quiet.requests as f64 / quiet.seconds,
+        meanwhile.requests as f64 / meanwhile.seconds,
+        quiet.p99,
+        meanwhile.p99,
+        quiet.errors + meanwhile.errors
+    );
+    println!("relations before and after: {} and {}", before.trim(), relations()?.trim());
+    Ok(())
+}
+
+/// Creates a board with a league, whose players have a score each in the current week.
+fn fill_league(bench: &Bench) -> BenchResult<()> {
+    bench.centile(&["board", "create", "arena", "--periods", "all_time,week", "--lanes", "2"])?;
+    let league = ["league", "create", "arena-league", "--board", "arena", "--period", "week", "--size", "30"];
+    let moves = ["--divisions", "bronze,silver,gold", "--promote", "7", "--relegate", "7"];
+    bench.centile(&[&league[..], &moves].concat())?;
+    bench.psql(&format!(
+        "SELECT count(centile.submit('arena', 'player-' || n, 1 + n * 7919 % 1000)) FROM generate_series(1, {LEAGUE_PLAYERS}) AS n"
+    ))?;
+    while bench.psql("SELECT count(*) FROM centile.submissions WHERE board = 'arena'")?.trim() != "0" {
+        thread::sleep(Duration::from_millis(100));
     }
     Ok(())
 }

@@ -394,7 +394,7 @@ async fn a_private_board_has_a_private_league() {
         site.json(Method::GET, "/v1/boards/main/league?user_id=ann", &key, String::new()).await.is(200)["cohort_id"]
             .to_string();
     for path in
-        ["".to_owned(), "?user_id=ann".to_owned(), format!("/cohorts/{cohort}"), "/history?user_id=ann".to_owned()]
+        [String::new(), "?user_id=ann".to_owned(), format!("/cohorts/{cohort}"), "/history?user_id=ann".to_owned()]
     {
         let path = format!("/v1/boards/main/league{path}");
         site.get(&path).await.is(401);
