@@ -152,6 +152,8 @@ fn close_week(bench: &Bench, run: &(dyn Fn(u32, u32) -> BenchResult<Answers> + S
     let relations = || bench.psql("SELECT count(*) FROM pg_class");
     let before = relations()?;
     bench.psql("UPDATE centile_store.periods p SET ends_at = now() FROM centile_store.templates t WHERE p.board_id = t.board_id AND p.kind = 'week'")?;
+    // Writers use a period for up to a second more.
+    thread::sleep(Duration::from_secs(2));
     let (closed, meanwhile) = thread::scope(|scope| {
         let closing = scope.spawn(|| {
             let began = Instant::now();
