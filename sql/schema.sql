@@ -4084,9 +4084,14 @@ CREATE FUNCTION centile_store.closed_period(p_id bigint) RETURNS bigint
 COMMENT ON FUNCTION centile_store.closed_period(p_id bigint) IS 'The period of an archive: of a board''s results in a period of a template, or the period itself. Example: SELECT centile_store.closed_period(2);';
 
 CREATE FUNCTION centile_store.cohort_state(p_cohort_id bigint) RETURNS jsonb
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
-    SELECT jsonb_build_object(
+BEGIN
+    RETURN (SELECT jsonb_build_object(
         'cohort_id', c.id, 'division', l.divisions[c.division],
         'promotion_rank', CASE WHEN c.division < cardinality(l.divisions) AND l.promote > 0 THEN l.promote END,
         'relegation_rank', (SELECT CASE WHEN c.division > 1 AND f.rank <= r.ranked THEN f.rank END
@@ -4099,7 +4104,8 @@ CREATE FUNCTION centile_store.cohort_state(p_cohort_id bigint) RETURNS jsonb
                jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division)
                          ORDER BY r.rank, u.id) AS rows
         FROM centile_store.cohort_rows r JOIN centile_store.users u ON u.id = r.user_id WHERE r.cohort_id = c.id) r
-    WHERE c.id = p_cohort_id
+    WHERE c.id = p_cohort_id);
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.cohort_state(p_cohort_id bigint) IS 'A cohort of a league with its members. Example: SELECT jsonb_array_length(centile_store.cohort_state(1) -> ''rows'') AS members;';

@@ -18,7 +18,7 @@ use crate::{
         tier::Tiers,
         user::check_text,
     },
-    single_flight::SingleFlight,
+    single_flight::{SingleFlight, SingleFlightCache},
     store::{Administrator, Reader},
 };
 
@@ -39,6 +39,13 @@ pub struct Boards {
     pub(crate) reader: Reader,
     /// Boards, with the times of their look-ups.
     seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
+    /// Names of templates' boards: id, template, and the template's revision at the look-up. There may be
+    /// many, so that all of a template share its rules.
+    names: moka::sync::Cache<BoardSlug, (i32, i32, i64)>,
+    /// A board of each template, by the template's id.
+    templates: moka::sync::Cache<i32, Arc<Board>>,
+    /// Present revisions of templates.
+    revisions: SingleFlightCache<i32, i64>,
     /// Callers share the look-up of a board that has become too old.
     look_ups: SingleFlight<BoardSlug, Arc<Board>>,
     /// When this instance last changed a board. Look-ups that began before may be outdated.
@@ -118,6 +125,9 @@ pub async fn check_pattern(boards: &Boards, pattern: &BoardPattern) -> Result<()
 /// returned as requiring a key.
 pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
     if let Some(board) = boards.fresh(slug) {
+        return Ok(board);
+    }
+    if let Some(board) = boards.of_template(slug).await {
         return Ok(board);
     }
     let look_up = async || {
@@ -230,6 +240,9 @@ impl Boards {
         Self {
             reader,
             seen: moka::sync::Cache::new(10_000),
+            names: moka::sync::Cache::new(200_000),
+            templates: moka::sync::Cache::new(1_000),
+            revisions: SingleFlightCache::new(timeout, MAX_AGE),
             look_ups: SingleFlight::new(timeout),
             changed_at: Mutex::default(),
             outage: Mutex::default(),
@@ -239,6 +252,16 @@ impl Boards {
     /// Returns the board if it is cached and not too old.
     fn fresh(&self, slug: &BoardSlug) -> Option<Arc<Board>> {
         self.seen.get(slug).filter(|(_, seen_at)| seen_at.elapsed() < MAX_AGE).map(|(board, _)| board)
+    }
+
+    /// Returns a known board of a template if, within [`MAX_AGE`], neither the template has changed nor a
+    /// board of it was deleted.
+    async fn of_template(&self, slug: &BoardSlug) -> Option<Arc<Board>> {
+        let (id, template_id, revision) = self.names.get(slug)?;
+        let present = self.revisions.read(template_id, || self.reader.structure_revision(template_id)).await.ok()?;
+        let rules = self.templates.get(&template_id)?;
+        (present == revision && rules.structure_revision == revision)
+            .then(|| Arc::new(Board { id, slug: slug.clone(), title: slug.to_string(), ..Board::clone(&rules) }))
     }
 
     /// Returns the last known state of the board, without asking PostgreSQL.
@@ -256,6 +279,7 @@ impl Boards {
         let mut changed_at = self.changed_at();
         *changed_at = Some(Instant::now());
         self.seen.invalidate(slug);
+        self.names.invalidate(slug);
     }
 
     /// Drops all cached boards, because this instance has changed their template.
@@ -263,6 +287,7 @@ impl Boards {
         let mut changed_at = self.changed_at();
         *changed_at = Some(Instant::now());
         self.seen.invalidate_all();
+        self.names.invalidate_all();
     }
 
     /// Keeps the result of a look-up that began at `asked_at`, unless a later one or a change may
@@ -272,6 +297,10 @@ impl Boards {
         let changed_at = self.changed_at();
         let is_newer = self.seen.get(slug).is_none_or(|(_, seen_at)| seen_at <= asked_at);
         if is_newer && changed_at.is_none_or(|changed_at| changed_at < asked_at) {
+            if board.template.is_some() {
+                self.names.insert(slug.clone(), (board.id, board.owner, board.structure_revision));
+                self.templates.insert(board.owner, Arc::clone(&board));
+            }
             self.seen.insert(slug.clone(), (board, asked_at));
         }
     }

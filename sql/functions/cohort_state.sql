@@ -1,9 +1,14 @@
 -- A member has a move of 1, 0 or -1. The lines: members up to promotion_rank move up and those from
--- relegation_rank on move down, unless ties decide otherwise.
+-- relegation_rank on move down, unless ties decide otherwise. In plpgsql, which keeps its plan.
 CREATE OR REPLACE FUNCTION centile_store.cohort_state(p_cohort_id bigint) RETURNS jsonb
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $$
-    SELECT jsonb_build_object(
+BEGIN
+    RETURN (SELECT jsonb_build_object(
         'cohort_id', c.id, 'division', l.divisions[c.division],
         'promotion_rank', CASE WHEN c.division < cardinality(l.divisions) AND l.promote > 0 THEN l.promote END,
         'relegation_rank', (SELECT CASE WHEN c.division > 1 AND f.rank <= r.ranked THEN f.rank END
@@ -16,7 +21,8 @@ AS $$
                jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division)
                          ORDER BY r.rank, u.id) AS rows
         FROM centile_store.cohort_rows r JOIN centile_store.users u ON u.id = r.user_id WHERE r.cohort_id = c.id) r
-    WHERE c.id = p_cohort_id
+    WHERE c.id = p_cohort_id);
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.cohort_state(bigint) IS

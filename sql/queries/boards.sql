@@ -1,4 +1,4 @@
-SELECT slug AS "slug!", (to_jsonb(b) || jsonb_build_object('combination', (
+SELECT slug AS "slug!", (to_jsonb(b) || jsonb_build_object('structure_revision', (SELECT o.structure_revision FROM centile_store.boards o WHERE o.id = b.owner_id), 'combination', (
            SELECT to_jsonb(c) || jsonb_build_object('last_failure', CASE WHEN c.failed_at IS NOT NULL THEN jsonb_build_object('at', c.failed_at, 'detail', c.failure) END)
            FROM centile.combinations c WHERE c.board_id = b.board_id)))::text AS "rules!"
 FROM centile.boards b

@@ -247,6 +247,10 @@ pub struct Board {
     #[serde(rename(deserialize = "owner_id"), skip_serializing)]
     #[schema(ignore)]
     pub owner: i32,
+    /// Revision of the owner's structure, which each change of its rules and each deletion of a board raises.
+    #[serde(default, skip_serializing)]
+    #[schema(ignore)]
+    pub structure_revision: i64,
     /// Template of the board; absent for a board of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "level")]
@@ -383,6 +387,7 @@ pub fn example(slug: &str) -> Result<Board> {
     Ok(Board {
         id: 1,
         owner: 1,
+        structure_revision: 0,
         template: None,
         slug: slug.parse()?,
         title: "Main".to_owned(),

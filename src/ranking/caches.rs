@@ -39,7 +39,7 @@ pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<Reso
 
 impl Default for PeriodCache {
     fn default() -> Self {
-        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_mins(1)).build())
+        Self(moka::sync::Cache::builder().max_capacity(100_000).time_to_live(Duration::from_mins(10)).build())
     }
 }
 

@@ -52,6 +52,13 @@ impl Reader {
         rules.map(|rules| StoredBoard { slug: slug.to_string(), rules }.try_into()).transpose()
     }
 
+    /// Returns the revision of a board's structure.
+    pub(crate) async fn structure_revision(&self, board_id: i32) -> Result<i64> {
+        let query =
+            sqlx::query_scalar!("SELECT structure_revision FROM centile_store.boards WHERE id = $1", board_id);
+        Ok(self.servers.read_coordinator(query.fetch_one(&self.readers)).await?)
+    }
+
     /// Returns the row of one board, or those of the selected boards and of the next one.
     async fn stored_boards(&self, slug: Option<&BoardSlug>, filter: BoardFilter<'_>) -> Result<Vec<StoredBoard>> {
         let readable = filter.readable.map(texts);
