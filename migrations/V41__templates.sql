@@ -108,11 +108,13 @@ COMMENT ON COLUMN centile_store.closed_results.closed_id IS 'The id of the row o
 
 CREATE TABLE centile_store.corrected_boards (
     period_id bigint  NOT NULL,
-    board_id  integer NOT NULL,
-    CONSTRAINT corrected_boards_pkey PRIMARY KEY (period_id, board_id)
+    board_id  integer NOT NULL
 );
+CREATE INDEX corrected_boards_period_idx ON centile_store.corrected_boards (period_id);
+CREATE INDEX corrected_boards_board_idx ON centile_store.corrected_boards (board_id);
 COMMENT ON TABLE centile_store.corrected_boards IS
-    'Boards of templates whose results in a closed period lack a correction.';
+    'Boards of templates whose results in a closed period lack a correction. A row per correction: acts and '
+    'refreshes must not wait for each other.';
 
 ALTER TABLE centile_store.cut_offs ADD COLUMN last_board integer NOT NULL DEFAULT 0;
 COMMENT ON COLUMN centile_store.cut_offs.last_board IS

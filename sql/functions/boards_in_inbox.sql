@@ -21,7 +21,7 @@ BEGIN
         next_number := (SELECT s.last_value FROM centile_store.inbox_number_seq s WHERE s.is_called AND s.last_value >= from_number);
         next_xid := CASE WHEN next_number IS NOT NULL THEN pg_current_xact_id()::text::bigint END;
     END IF;
-    PERFORM centile_store.create_submitted();
+    PERFORM centile_store.create_submitted(from_number);
     v_oldest := ARRAY(SELECT i.board_id FROM centile_store.inbox i WHERE i.number >= from_number ORDER BY i.number LIMIT p_limit);
     -- An empty inbox needs no lock of the boards.
     IF v_oldest <> '{}' THEN

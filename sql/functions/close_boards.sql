@@ -15,7 +15,7 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
+    v_boards := ARRAY(SELECT DISTINCT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
                       WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id
                       ORDER BY g.players_of LIMIT p_limit);
     PERFORM centile_store.write_results(v_period, v_boards, v_cut_off.batches);

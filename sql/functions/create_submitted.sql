@@ -1,6 +1,6 @@
 -- Creates the boards of templates whose first events wait in the inbox; a template that is full refuses
--- these events.
-CREATE OR REPLACE FUNCTION centile_store.create_submitted() RETURNS void
+-- these events. Refuses events of deleted boards, too, from number p_from.
+CREATE OR REPLACE FUNCTION centile_store.create_submitted(p_from bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -16,8 +16,13 @@ BEGIN
             FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i WHERE i.slug = v_slug) f WHERE f.numbers IS NOT NULL;
         END;
     END LOOP;
+    PERFORM centile_store.settle_inbox('{}', f.numbers, array_fill('board_not_found'::text, f.many), array_fill('the board was deleted'::text, f.many), array_fill(NULL::bigint, f.many))
+    FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i
+          WHERE i.number >= p_from AND NOT EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = i.board_id)
+            AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = i.board_id AND b.deleted_at IS NULL)) f
+    WHERE f.numbers IS NOT NULL;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.create_submitted() IS
-'Creates the boards of templates that submitted events name. Example: SELECT centile_store.create_submitted();';
+COMMENT ON FUNCTION centile_store.create_submitted(bigint) IS
+'Creates the boards of templates that submitted events name, and refuses events of deleted boards. Example: SELECT centile_store.create_submitted(0);';

@@ -13,6 +13,9 @@ BEGIN
     PERFORM centile_store.lock_buckets(v_owner);
     PERFORM centile_store.lock_structure(v_owner, true);
     v_board := centile_store.board_named(p_slug, true);
+    IF centile_store.owner_of(v_board.id) <> v_owner THEN
+        RAISE EXCEPTION 'board % has just changed', p_slug USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
     -- As centile_store.set_sources.
     PERFORM pg_advisory_xact_lock(1128615508, -3);
     v_other := (SELECT min(b.slug) FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.board_id WHERE s.source_board_id = v_board.id);

@@ -1,5 +1,5 @@
--- In a transaction before that of the board's first score, which makes it durable: so it need not wait
--- for the disk itself.
+-- In a transaction before that of the board's first score. It must be durable: other instances keep the
+-- id of a name in memory.
 CREATE OR REPLACE FUNCTION centile_store.ensure_board(p_slug text) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -13,7 +13,7 @@ BEGIN
     -- Sessions that create boards of a template wait for each other.
     SELECT * INTO v_template FROM centile_store.templates t WHERE t.board_id = centile_store.template_of(p_slug) FOR UPDATE;
     IF NOT FOUND THEN
-        PERFORM centile_store.board_named(p_slug);
+        RETURN (centile_store.board_named(p_slug)).id;
     END IF;
     INSERT INTO centile_store.template_boards (template_id, slug) VALUES (v_template.board_id, p_slug)
     ON CONFLICT ON CONSTRAINT template_boards_slug_key DO NOTHING

@@ -6,8 +6,7 @@ BEGIN
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) ORDER BY p.id FOR UPDATE;
     UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (p_period_ids);
     INSERT INTO centile_store.corrected_boards (period_id, board_id)
-    SELECT p.id, p_board_id FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) AND p.board_id <> p_board_id
-    ON CONFLICT ON CONSTRAINT corrected_boards_pkey DO NOTHING;
+    SELECT p.id, p_board_id FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) AND p.board_id <> p_board_id;
 END
 $$;
 

@@ -4,7 +4,10 @@ CREATE OR REPLACE FUNCTION centile_store.move_league(p_period centile_store.peri
 LANGUAGE sql VOLATILE
 AS $$
     UPDATE centile_store.leagues l
-    SET next_from = p_period.ends_at, closed_id = p_period.id,
+    -- Earlier periods that an import may still open do not belong to the league.
+    SET next_from = coalesce((SELECT min(p.starts_at) FROM centile_store.periods p
+                              WHERE p.board_id = l.board_id AND p.kind = l.kind AND p.segment = '' AND p.starts_at >= p_period.ends_at AND p.state = 'open'), p_period.ends_at),
+        closed_id = p_period.id,
         period_id = (SELECT p.id FROM centile_store.periods p
                      WHERE p.board_id = l.board_id AND p.kind = l.kind AND p.segment = '' AND p.starts_at >= p_period.ends_at AND p.state = 'open'
                      ORDER BY p.starts_at LIMIT 1)

@@ -25,7 +25,7 @@ BEGIN
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
         UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
-        UPDATE centile_store.leagues l SET period_id = v_period_id
+        UPDATE centile_store.leagues l SET period_id = v_period_id, next_from = v_period.starts_at
         WHERE l.board_id = p_board_id AND l.kind = v_period.kind AND l.period_id IS NULL AND l.next_from <= v_period.starts_at AND l.deleted_at IS NULL;
         v_opened := v_opened + 1;
     END LOOP;

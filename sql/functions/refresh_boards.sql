@@ -1,5 +1,5 @@
 -- centile_store.refresh_archive for a period of a template: the boards with a correction. The caller has
--- locked the cut-off. Takes the boards before the batches: these then include their corrections.
+-- locked the cut-off.
 CREATE OR REPLACE FUNCTION centile_store.refresh_boards(p_period centile_store.periods, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -8,11 +8,14 @@ DECLARE
     v_batches bigint[];
     v_after   centile_store.periods;
 BEGIN
-    WITH corrected AS (DELETE FROM centile_store.corrected_boards c WHERE c.period_id = p_period.id RETURNING c.board_id)
-    SELECT coalesce(array_agg(c.board_id ORDER BY c.board_id), '{}') INTO v_boards FROM corrected c;
-    UPDATE centile_store.cut_offs c
-    SET batches = (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = p_period.board_id)
-    WHERE c.period_id = p_period.id RETURNING c.batches INTO v_batches;
+    -- In one snapshot: the results include the corrections of these rows, and of no others.
+    WITH corrected AS (
+        DELETE FROM centile_store.corrected_boards c WHERE c.period_id = p_period.id RETURNING c.board_id
+    ), cut AS (
+        UPDATE centile_store.cut_offs c
+        SET batches = (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = p_period.board_id)
+        WHERE c.period_id = p_period.id RETURNING c.batches)
+    SELECT coalesce((SELECT array_agg(DISTINCT c.board_id ORDER BY c.board_id) FROM corrected c), '{}'), (SELECT c.batches FROM cut c) INTO v_boards, v_batches;
     PERFORM centile_store.write_results(p_period, v_boards, v_batches);
     PERFORM centile_store.sum_closed_boards(p_period);
     UPDATE centile_store.periods p

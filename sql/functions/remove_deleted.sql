@@ -19,7 +19,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    FOREACH v_table IN ARRAY '{corrected_boards,score_transactions,transaction_ids,quarantine,inbox,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
+    FOREACH v_table IN ARRAY '{corrected_boards,score_transactions,transaction_ids,quarantine,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
         -- The tables have no name in common for a row.
         EXECUTE format('DELETE FROM centile_store.%1$I t USING (SELECT x.tableoid, x.ctid FROM centile_store.%1$I x WHERE x.board_id = $1 LIMIT $2) o
                         WHERE t.tableoid = o.tableoid AND t.ctid = o.ctid', v_table) USING v_deletion.board_id, p_limit;
@@ -29,6 +29,8 @@ BEGIN
         END IF;
     END LOOP;
     IF v_deletion.owner_id <> v_deletion.board_id THEN
+        -- A closing or refresh may be writing results of the board.
+        PERFORM FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id WHERE p.board_id = v_deletion.owner_id ORDER BY c.period_id FOR UPDATE OF c;
         DELETE FROM centile_store.closed_results r USING centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id AND r.closed_id = c.id;
         DELETE FROM centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id;
         DELETE FROM centile_store.rankings g USING centile_store.periods p

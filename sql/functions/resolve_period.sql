@@ -24,7 +24,7 @@ DECLARE
     v_owner integer := coalesce(p_owner_id, centile_store.owner_of(p_board_id));
     v_is_template boolean;
 BEGIN
-    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND b.deleted_at IS NULL AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND b.deleted_at IS NULL AND (p_board_id <= 0 OR p_board_id = v_owner OR EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = p_board_id)) AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;

@@ -42,7 +42,7 @@ BEGIN
     FROM centile_store.inbox_failures f WHERE f.number = v_number AND f.user_id = v_user;
     IF NOT FOUND THEN
         SELECT k.transaction_id, k.occurred_at, 'accepted' INTO transaction_id, occurred_at, state
-        FROM centile_store.transaction_ids k JOIN centile_store.boards b ON b.id = k.board_id JOIN centile_store.users u ON u.id = k.user_id
+        FROM centile_store.transaction_ids k JOIN centile_store.board_names b ON b.id = k.board_id JOIN centile_store.users u ON u.id = k.user_id
         WHERE b.slug = v_board AND u.external_id = v_user AND k.external_id = v_id AND k.transaction_id IS NOT NULL;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'no score was submitted with ticket %: its transaction was rolled back, it was written more than seven days ago, or the player was erased', quote_literal(p_ticket)

@@ -9,8 +9,12 @@ AS $$
 DECLARE
     v_board centile_store.boards;
     v_first bigint := centile_store.first_closed_id(p_period.ends_at);
+    v_ids   jsonb;
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_period.board_id;
+    -- A board keeps its id, which messages name.
+    v_ids := (SELECT jsonb_object_agg(c.board_id, c.id) FROM centile_store.closed_boards c
+              WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (p_boards) AND c.period_id = p_period.id);
     WITH old AS (
         DELETE FROM centile_store.closed_boards c
         WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (p_boards) AND c.period_id = p_period.id RETURNING c.id)
@@ -19,7 +23,7 @@ BEGIN
         WITH entry AS MATERIALIZED (
             SELECT (e.user_id >> 32)::integer AS board_id, e.user_id & 4294967295 AS user_id, e.score, e.rank_key, e.tie_key, e.reached_at FROM (%1$s) e
         ), board AS MATERIALIZED (
-            SELECT $4 + nextval('centile_store.closed_boards_id_seq') AS id, b.id AS board_id FROM unnest($3) AS b (id)
+            SELECT coalesce(($7 ->> b.id::text)::bigint, $4 + nextval('centile_store.closed_boards_id_seq')) AS id, b.id AS board_id FROM unnest($3) AS b (id)
         ), result AS MATERIALIZED (
             SELECT b.id AS closed_id, row_number() OVER places AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at, %3$s AS tiebreak
             FROM entry e JOIN board b USING (board_id)
@@ -47,7 +51,7 @@ BEGIN
         centile_store.entries_query(p_period.id, '$1', NULL, NULL, '$3'),
         CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
         CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
-    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed', p_period.archive_revision + 1;
+    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed', p_period.archive_revision + 1, v_ids;
 END
 $$;
 

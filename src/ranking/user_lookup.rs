@@ -113,7 +113,8 @@ impl UserLookup {
         if is_known(&state) {
             return;
         }
-        let (true, Some(changed)) = (state.epoch == epoch, changed) else {
+        // A directory that went back lacks changes before `asked`.
+        let (true, Some(changed)) = (state.epoch == epoch && state.revision >= asked, changed) else {
             state.directory.clear();
             epoch.clone_into(&mut state.epoch);
             state.revision = revision;
@@ -140,9 +141,10 @@ impl UserLookup {
                 false => 0,
             }
         };
-        let ChangedProfiles { epoch, revision, profiles } = self.index_reader.changed_profiles(asked).await?;
-        self.apply(&epoch, asked, revision, profiles);
-        Ok(())
+        let ChangedProfiles { epoch: reached, revision: to, profiles } =
+            self.index_reader.changed_profiles(asked).await?;
+        self.apply(&reached, asked, to, profiles);
+        if reached == epoch && to >= revision { Ok(()) } else { Err(Error::Replaced) }
     }
 
     /// Returns the internal id of each user, `None` for an unknown one. [`Error::Replaced`] if the
