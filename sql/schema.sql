@@ -558,6 +558,9 @@ BEGIN
     PERFORM centile_store.lock_buckets(v_owner);
     PERFORM centile_store.lock_structure(v_owner, true);
     v_board := centile_store.board_named(p_slug, true);
+    IF centile_store.owner_of(v_board.id) <> v_owner THEN
+        RAISE EXCEPTION 'board % has just changed', p_slug USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
     -- As centile_store.set_sources.
     PERFORM pg_advisory_xact_lock(1128615508, -3);
     v_other := (SELECT min(b.slug) FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.board_id WHERE s.source_board_id = v_board.id);
@@ -1329,7 +1332,7 @@ DECLARE
     v_owner integer := coalesce(p_owner_id, centile_store.owner_of(p_board_id));
     v_is_template boolean;
 BEGIN
-    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND b.deleted_at IS NULL AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+    SELECT b.time_zone, b.is_template INTO v_zone, v_is_template FROM centile_store.boards b WHERE b.id = v_owner AND b.deleted_at IS NULL AND (p_board_id <= 0 OR p_board_id = v_owner OR EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = p_board_id)) AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
       AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
@@ -1933,7 +1936,7 @@ BEGIN
     FROM centile_store.inbox_failures f WHERE f.number = v_number AND f.user_id = v_user;
     IF NOT FOUND THEN
         SELECT k.transaction_id, k.occurred_at, 'accepted' INTO transaction_id, occurred_at, state
-        FROM centile_store.transaction_ids k JOIN centile_store.boards b ON b.id = k.board_id JOIN centile_store.users u ON u.id = k.user_id
+        FROM centile_store.transaction_ids k JOIN centile_store.board_names b ON b.id = k.board_id JOIN centile_store.users u ON u.id = k.user_id
         WHERE b.slug = v_board AND u.external_id = v_user AND k.external_id = v_id AND k.transaction_id IS NOT NULL;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'no score was submitted with ticket %: its transaction was rolled back, it was written more than seven days ago, or the player was erased', quote_literal(p_ticket)
@@ -3256,7 +3259,7 @@ BEGIN
         next_number := (SELECT s.last_value FROM centile_store.inbox_number_seq s WHERE s.is_called AND s.last_value >= from_number);
         next_xid := CASE WHEN next_number IS NOT NULL THEN pg_current_xact_id()::text::bigint END;
     END IF;
-    PERFORM centile_store.create_submitted();
+    PERFORM centile_store.create_submitted(from_number);
     v_oldest := ARRAY(SELECT i.board_id FROM centile_store.inbox i WHERE i.number >= from_number ORDER BY i.number LIMIT p_limit);
     -- An empty inbox needs no lock of the boards.
     IF v_oldest <> '{}' THEN
@@ -3865,7 +3868,7 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
+    v_boards := ARRAY(SELECT DISTINCT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
                       WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id
                       ORDER BY g.players_of LIMIT p_limit);
     PERFORM centile_store.write_results(v_period, v_boards, v_cut_off.batches);
@@ -4570,7 +4573,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) IS 'Creates an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
 
-CREATE FUNCTION centile_store.create_submitted() RETURNS void
+CREATE FUNCTION centile_store.create_submitted(p_from bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -4586,10 +4589,15 @@ BEGIN
             FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i WHERE i.slug = v_slug) f WHERE f.numbers IS NOT NULL;
         END;
     END LOOP;
+    PERFORM centile_store.settle_inbox('{}', f.numbers, array_fill('board_not_found'::text, f.many), array_fill('the board was deleted'::text, f.many), array_fill(NULL::bigint, f.many))
+    FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i
+          WHERE i.number >= p_from AND NOT EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = i.board_id)
+            AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = i.board_id AND b.deleted_at IS NULL)) f
+    WHERE f.numbers IS NOT NULL;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.create_submitted() IS 'Creates the boards of templates that submitted events name. Example: SELECT centile_store.create_submitted();';
+COMMENT ON FUNCTION centile_store.create_submitted(p_from bigint) IS 'Creates the boards of templates that submitted events name, and refuses events of deleted boards. Example: SELECT centile_store.create_submitted(0);';
 
 CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -4974,7 +4982,7 @@ BEGIN
     -- Sessions that create boards of a template wait for each other.
     SELECT * INTO v_template FROM centile_store.templates t WHERE t.board_id = centile_store.template_of(p_slug) FOR UPDATE;
     IF NOT FOUND THEN
-        PERFORM centile_store.board_named(p_slug);
+        RETURN (centile_store.board_named(p_slug)).id;
     END IF;
     INSERT INTO centile_store.template_boards (template_id, slug) VALUES (v_template.board_id, p_slug)
     ON CONFLICT ON CONSTRAINT template_boards_slug_key DO NOTHING
@@ -6687,8 +6695,7 @@ BEGIN
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) ORDER BY p.id FOR UPDATE;
     UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (p_period_ids);
     INSERT INTO centile_store.corrected_boards (period_id, board_id)
-    SELECT p.id, p_board_id FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) AND p.board_id <> p_board_id
-    ON CONFLICT ON CONSTRAINT corrected_boards_pkey DO NOTHING;
+    SELECT p.id, p_board_id FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) AND p.board_id <> p_board_id;
 END
 $$;
 
@@ -6801,7 +6808,10 @@ CREATE FUNCTION centile_store.move_league(p_period centile_store.periods) RETURN
     LANGUAGE sql
     AS $$
     UPDATE centile_store.leagues l
-    SET next_from = p_period.ends_at, closed_id = p_period.id,
+    -- Earlier periods that an import may still open do not belong to the league.
+    SET next_from = coalesce((SELECT min(p.starts_at) FROM centile_store.periods p
+                              WHERE p.board_id = l.board_id AND p.kind = l.kind AND p.segment = '' AND p.starts_at >= p_period.ends_at AND p.state = 'open'), p_period.ends_at),
+        closed_id = p_period.id,
         period_id = (SELECT p.id FROM centile_store.periods p
                      WHERE p.board_id = l.board_id AND p.kind = l.kind AND p.segment = '' AND p.starts_at >= p_period.ends_at AND p.state = 'open'
                      ORDER BY p.starts_at LIMIT 1)
@@ -6984,7 +6994,7 @@ BEGIN
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
         UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
-        UPDATE centile_store.leagues l SET period_id = v_period_id
+        UPDATE centile_store.leagues l SET period_id = v_period_id, next_from = v_period.starts_at
         WHERE l.board_id = p_board_id AND l.kind = v_period.kind AND l.period_id IS NULL AND l.next_from <= v_period.starts_at AND l.deleted_at IS NULL;
         v_opened := v_opened + 1;
     END LOOP;
@@ -7963,11 +7973,14 @@ DECLARE
     v_batches bigint[];
     v_after   centile_store.periods;
 BEGIN
-    WITH corrected AS (DELETE FROM centile_store.corrected_boards c WHERE c.period_id = p_period.id RETURNING c.board_id)
-    SELECT coalesce(array_agg(c.board_id ORDER BY c.board_id), '{}') INTO v_boards FROM corrected c;
-    UPDATE centile_store.cut_offs c
-    SET batches = (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = p_period.board_id)
-    WHERE c.period_id = p_period.id RETURNING c.batches INTO v_batches;
+    -- In one snapshot: the results include the corrections of these rows, and of no others.
+    WITH corrected AS (
+        DELETE FROM centile_store.corrected_boards c WHERE c.period_id = p_period.id RETURNING c.board_id
+    ), cut AS (
+        UPDATE centile_store.cut_offs c
+        SET batches = (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = p_period.board_id)
+        WHERE c.period_id = p_period.id RETURNING c.batches)
+    SELECT coalesce((SELECT array_agg(DISTINCT c.board_id ORDER BY c.board_id) FROM corrected c), '{}'), (SELECT c.batches FROM cut c) INTO v_boards, v_batches;
     PERFORM centile_store.write_results(p_period, v_boards, v_batches);
     PERFORM centile_store.sum_closed_boards(p_period);
     UPDATE centile_store.periods p
@@ -8146,7 +8159,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    FOREACH v_table IN ARRAY '{corrected_boards,score_transactions,transaction_ids,quarantine,inbox,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
+    FOREACH v_table IN ARRAY '{corrected_boards,score_transactions,transaction_ids,quarantine,inbox_failures,segment_members,players,batch_log,fillings,outbox}'::text[] LOOP
         -- The tables have no name in common for a row.
         EXECUTE format('DELETE FROM centile_store.%1$I t USING (SELECT x.tableoid, x.ctid FROM centile_store.%1$I x WHERE x.board_id = $1 LIMIT $2) o
                         WHERE t.tableoid = o.tableoid AND t.ctid = o.ctid', v_table) USING v_deletion.board_id, p_limit;
@@ -8156,6 +8169,8 @@ BEGIN
         END IF;
     END LOOP;
     IF v_deletion.owner_id <> v_deletion.board_id THEN
+        -- A closing or refresh may be writing results of the board.
+        PERFORM FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id WHERE p.board_id = v_deletion.owner_id ORDER BY c.period_id FOR UPDATE OF c;
         DELETE FROM centile_store.closed_results r USING centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id AND r.closed_id = c.id;
         DELETE FROM centile_store.closed_boards c WHERE c.board_id = v_deletion.board_id;
         DELETE FROM centile_store.rankings g USING centile_store.periods p
@@ -9557,8 +9572,12 @@ CREATE FUNCTION centile_store.write_results(p_period centile_store.periods, p_bo
 DECLARE
     v_board centile_store.boards;
     v_first bigint := centile_store.first_closed_id(p_period.ends_at);
+    v_ids   jsonb;
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_period.board_id;
+    -- A board keeps its id, which messages name.
+    v_ids := (SELECT jsonb_object_agg(c.board_id, c.id) FROM centile_store.closed_boards c
+              WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (p_boards) AND c.period_id = p_period.id);
     WITH old AS (
         DELETE FROM centile_store.closed_boards c
         WHERE c.id >= v_first AND c.id < v_first + (1::bigint << 40) AND c.board_id = ANY (p_boards) AND c.period_id = p_period.id RETURNING c.id)
@@ -9567,7 +9586,7 @@ BEGIN
         WITH entry AS MATERIALIZED (
             SELECT (e.user_id >> 32)::integer AS board_id, e.user_id & 4294967295 AS user_id, e.score, e.rank_key, e.tie_key, e.reached_at FROM (%1$s) e
         ), board AS MATERIALIZED (
-            SELECT $4 + nextval('centile_store.closed_boards_id_seq') AS id, b.id AS board_id FROM unnest($3) AS b (id)
+            SELECT coalesce(($7 ->> b.id::text)::bigint, $4 + nextval('centile_store.closed_boards_id_seq')) AS id, b.id AS board_id FROM unnest($3) AS b (id)
         ), result AS MATERIALIZED (
             SELECT b.id AS closed_id, row_number() OVER places AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at, %3$s AS tiebreak
             FROM entry e JOIN board b USING (board_id)
@@ -9595,7 +9614,7 @@ BEGIN
         centile_store.entries_query(p_period.id, '$1', NULL, NULL, '$3'),
         CASE v_board.ties WHEN 'shared' THEN 'rank() OVER equals' ELSE 'row_number() OVER places' END,
         CASE v_board.ties WHEN 'second' THEN format('centile.rank_key(e.tie_key, %L)', v_board.tiebreak_order) ELSE 'NULL::bigint' END)
-    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed', p_period.archive_revision + 1;
+    USING p_batches, p_period.id, p_boards, v_first, p_period.state <> 'closed', p_period.archive_revision + 1, v_ids;
 END
 $_$;
 
@@ -10963,7 +10982,7 @@ CREATE TABLE centile_store.corrected_boards (
     board_id integer NOT NULL
 );
 
-COMMENT ON TABLE centile_store.corrected_boards IS 'Boards of templates whose results in a closed period lack a correction.';
+COMMENT ON TABLE centile_store.corrected_boards IS 'Boards of templates whose results in a closed period lack a correction. A row per correction: acts and refreshes must not wait for each other.';
 
 CREATE TABLE centile_store.cut_offs (
     period_id bigint NOT NULL,
@@ -11261,9 +11280,6 @@ ALTER TABLE ONLY centile_store.combination_sources
 ALTER TABLE ONLY centile_store.combinations
     ADD CONSTRAINT combinations_pkey PRIMARY KEY (board_id);
 
-ALTER TABLE ONLY centile_store.corrected_boards
-    ADD CONSTRAINT corrected_boards_pkey PRIMARY KEY (period_id, board_id);
-
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
 
@@ -11390,6 +11406,10 @@ CREATE INDEX boards_tags ON centile_store.boards USING gin (tags) WITH (fastupda
 CREATE INDEX boards_templates_idx ON centile_store.boards USING btree (slug) WHERE is_template;
 
 CREATE INDEX closed_boards_board_idx ON ONLY centile_store.closed_boards USING btree (board_id, period_id);
+
+CREATE INDEX corrected_boards_board_idx ON centile_store.corrected_boards USING btree (board_id);
+
+CREATE INDEX corrected_boards_period_idx ON centile_store.corrected_boards USING btree (period_id);
 
 CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user_id) WHERE (done_at IS NULL);
 
@@ -12031,8 +12051,8 @@ GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_argume
 REVOKE ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.create_submitted() FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.create_submitted() TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.create_submitted(p_from bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_submitted(p_from bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) TO centile_service;
