@@ -4589,11 +4589,14 @@ BEGIN
             FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i WHERE i.slug = v_slug) f WHERE f.numbers IS NOT NULL;
         END;
     END LOOP;
-    PERFORM centile_store.settle_inbox('{}', f.numbers, array_fill('board_not_found'::text, f.many), array_fill('the board was deleted'::text, f.many), array_fill(NULL::bigint, f.many))
-    FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i
-          WHERE i.number >= p_from AND NOT EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = i.board_id)
-            AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = i.board_id AND b.deleted_at IS NULL)) f
-    WHERE f.numbers IS NOT NULL;
+    -- An empty inbox needs no lock of the boards.
+    IF EXISTS (SELECT FROM centile_store.inbox i WHERE i.number >= p_from) THEN
+        PERFORM centile_store.settle_inbox('{}', f.numbers, array_fill('board_not_found'::text, f.many), array_fill('the board was deleted'::text, f.many), array_fill(NULL::bigint, f.many))
+        FROM (SELECT array_agg(i.number) AS numbers, ARRAY[count(*)::integer] AS many FROM centile_store.inbox i
+              WHERE i.number >= p_from AND NOT EXISTS (SELECT FROM centile_store.template_boards t WHERE t.id = i.board_id)
+                AND NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.id = i.board_id AND b.deleted_at IS NULL)) f
+        WHERE f.numbers IS NOT NULL;
+    END IF;
 END
 $$;
 
