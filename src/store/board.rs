@@ -55,7 +55,7 @@ impl Reader {
     /// Returns the revision of a board's structure.
     pub(crate) async fn structure_revision(&self, board_id: i32) -> Result<i64> {
         let query = sqlx::query_scalar!("SELECT structure_revision FROM centile_store.boards WHERE id = $1", board_id);
-        Ok(self.servers.read_coordinator(query.fetch_one(&self.readers)).await?)
+        self.servers.read_coordinator(query.fetch_one(&self.readers)).await
     }
 
     /// Returns the row of one board, or those of the selected boards and of the next one.
