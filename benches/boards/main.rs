@@ -29,7 +29,7 @@ const CLOSING_CALLERS: u32 = 32;
 /// Users, of whom each board has some.
 const USERS: u32 = 100_000;
 
-/// A load: what it measures, the number of connections, and the Lua expressions of the request to the
+/// A load: its name, the number of connections, and the Lua expressions of the request to the
 /// template's boards and to the one board.
 struct Load {
     what: &'static str,

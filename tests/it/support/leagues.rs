@@ -39,7 +39,7 @@ pub struct Simulation {
 /// A row of the history: user, cohort, division, rank, score and next division.
 type Member = (String, Option<i64>, String, Option<i32>, Option<i64>, String);
 
-/// What the model knows of a player.
+/// A player in the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Player {
     division: usize,
