@@ -19,7 +19,7 @@ use crate::{
         user::check_text,
     },
     single_flight::{SingleFlight, SingleFlightCache},
-    store::{Administrator, Reader},
+    store::{Administrator, Reader, board::TemplateBoard},
 };
 
 /// Maximum default number of lanes. Each lane adds to the cost of every read.
@@ -136,6 +136,12 @@ pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
             return Ok(board);
         }
         let asked_at = Instant::now();
+        if let Some(board) = boards.of_known_template(slug).await? {
+            if !board.is_future() {
+                boards.insert(slug, Arc::clone(&board), asked_at);
+            }
+            return Ok(board);
+        }
         let board = boards.reader.board(slug).await?;
         let board = Arc::new(board.ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
         // The first score, on any instance, creates the board.
@@ -234,6 +240,11 @@ fn in_range<N: Copy + PartialOrd + From<i32>>(number: Option<N>, max: N) -> bool
     number.is_none_or(|number| (N::from(1)..=max).contains(&number))
 }
 
+/// Returns a board that has these rules of its template.
+fn board_of(rules: &Board, id: i32, slug: &BoardSlug) -> Board {
+    Board { id, slug: slug.clone(), title: slug.to_string(), ..rules.clone() }
+}
+
 impl Boards {
     /// Creates an empty cache of boards. `timeout` limits the wait for another caller's look-up.
     pub(crate) fn new(reader: Reader, timeout: Duration) -> Self {
@@ -260,8 +271,20 @@ impl Boards {
         let (id, template_id, revision) = self.names.get(slug)?;
         let present = self.revisions.read(template_id, || self.reader.structure_revision(template_id)).await.ok()?;
         let rules = self.templates.get(&template_id)?;
-        (present == revision && rules.structure_revision == revision)
-            .then(|| Arc::new(Board { id, slug: slug.clone(), title: slug.to_string(), ..Board::clone(&rules) }))
+        (present == revision && rules.structure_revision == revision).then(|| Arc::new(board_of(&rules, id, slug)))
+    }
+
+    /// Returns a board, or one that its first score will create, if the present rules of its template are in
+    /// memory.
+    async fn of_known_template(&self, slug: &BoardSlug) -> Result<Option<Arc<Board>>> {
+        if self.templates.iter().next().is_none() {
+            return Ok(None);
+        }
+        let Some(TemplateBoard { template_id, id, revision }) = self.reader.template_board(slug).await? else {
+            return Ok(None);
+        };
+        let rules = self.templates.get(&template_id).filter(|rules| rules.structure_revision == revision);
+        Ok(rules.map(|rules| Arc::new(board_of(&rules, id.unwrap_or(-template_id), slug))))
     }
 
     /// Returns the last known state of the board, without asking PostgreSQL.

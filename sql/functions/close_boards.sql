@@ -1,7 +1,7 @@
 -- A step of closing a period of a template: the results of its next p_limit boards, from the ledger as
 -- of the cut-off. Returns the number of boards; 0 after the last. Repeats what an earlier cut-off left
 -- behind.
-CREATE OR REPLACE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 2000) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 500) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$

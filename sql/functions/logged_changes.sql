@@ -1,6 +1,7 @@
 -- Changes of entries between two batches of each lane, ordered by lane and batch. has_all is false if
 -- the log lacks a batch, or if there are more than p_limit batches or p_change_limit changes. A
 -- worker of a cluster (sql/cluster) has some of the lanes; p_known and p_now are NULL for others.
+-- Without p_ranking_ids, of all rankings.
 CREATE OR REPLACE FUNCTION centile_store.logged_changes(
     p_board_id integer, p_ranking_ids bigint[], p_known bigint[], p_now bigint[], p_limit integer, p_change_limit bigint,
     OUT has_all boolean, OUT ranking_ids bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[])
@@ -31,7 +32,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT c.ranking_ids, c.user_ids, c.rank_keys, c.tie_keys FROM centile_store.batch_log c
                             WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now ORDER BY c.batch) c
         CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.rank_keys, c.tie_keys) AS e (ranking_id, user_id, rank_key, tie_key)
-        WHERE e.ranking_id = ANY (p_ranking_ids);
+        WHERE p_ranking_ids IS NULL OR e.ranking_id = ANY (p_ranking_ids);
     END IF;
 END
 $$;

@@ -1,30 +1,56 @@
--- Whole rankings of boards of templates, in one snapshot. revision: the profile revision. Their players are
--- few, and adjacent in the primary key. A ranking that is no longer current, or whose board was deleted,
--- has no row. In plpgsql,
--- which keeps its plans.
-CREATE OR REPLACE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[])
-RETURNS TABLE (ranking_id bigint, epoch text, read_at timestamptz, batches bigint[], revision bigint,
-               user_ids bigint[], rank_keys bigint[], tie_keys bigint[])
+-- Rankings of boards of a template that have no bucket rows, in one snapshot: what an instance needs to
+-- bring those that it keeps to the current state, and the players of those that it asks for and does not
+-- have. The players of a board are few, and adjacent in the primary key. In plpgsql, which keeps its plans.
+--
+-- p_kept_ids: those of p_ranking_ids that the instance keeps. p_epoch, p_batches: the state that all kept
+-- rankings have reached, also those that are not asked for.
+--
+-- ranking_ids: those of p_ranking_ids that are current, and whose board is not deleted. read_ids: those of
+-- them that were read; the other arrays have their players. changed_ids: kept rankings that have changed
+-- since p_batches. If has_all_changes is false, the instance forgets all that it keeps.
+CREATE OR REPLACE FUNCTION centile_store.small_rankings(
+    p_template_id integer, p_ranking_ids bigint[], p_kept_ids bigint[], p_epoch text, p_batches bigint[],
+    OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
+    OUT has_all_changes boolean, OUT changed_ids bigint[], OUT ranking_ids bigint[], OUT read_ids bigint[],
+    OUT player_rankings bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[])
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
+DECLARE
+    v_boards   integer[];
+    v_periods  bigint[];
 BEGIN
-    RETURN QUERY
-    SELECT g.id, centile.epoch(), statement_timestamp(), centile_store.lane_batches(g.board_id, g.lanes), (SELECT v.revision FROM centile_store.profile_revision v), e.*
+    epoch := centile.epoch();
+    read_at := statement_timestamp();
+    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
+    batches := centile_store.lane_batches(p_template_id, (SELECT b.lanes FROM centile_store.boards b WHERE b.id = p_template_id));
+    SELECT array_agg(g.id), array_agg(g.players_of), array_agg(g.period_id) INTO ranking_ids, v_boards, v_periods
     FROM unnest(p_ranking_ids) AS r (id)
-    JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
+    JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_template_id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
     JOIN centile_store.template_boards b ON b.id = g.players_of
-    JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
-    CROSS JOIN LATERAL (
-        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
-        FROM centile_store.players p
-        CROSS JOIN LATERAL (SELECT array_position(p.period_ids, g.period_id) AS place OFFSET 0) n
-        WHERE p.board_id = g.players_of AND n.place IS NOT NULL) e;
+    JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL;
+
+    has_all_changes := coalesce(epoch = p_epoch AND cardinality(batches) = cardinality(p_batches), false);
+    IF has_all_changes AND batches <> p_batches THEN
+        SELECT c.has_all, ARRAY(SELECT DISTINCT e.id FROM unnest(c.ranking_ids) AS e (id) WHERE e.id IS NOT NULL) INTO has_all_changes, changed_ids
+        FROM centile_store.logged_changes(p_template_id, NULL, p_batches, batches, 2000, 200000) c;
+    END IF;
+
+    read_ids := ARRAY(SELECT r.id FROM unnest(ranking_ids) AS r (id)
+                      WHERE NOT has_all_changes OR r.id <> ALL (p_kept_ids) OR r.id = ANY (changed_ids));
+    IF read_ids <> '{}' THEN
+        SELECT array_agg(r.id), array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
+        INTO player_rankings, user_ids, rank_keys, tie_keys
+        FROM unnest(ranking_ids, v_boards, v_periods) AS r (id, board_id, period_id)
+        JOIN centile_store.players p ON p.board_id = r.board_id
+        CROSS JOIN LATERAL (SELECT array_position(p.period_ids, r.period_id) AS place OFFSET 0) n
+        WHERE r.id = ANY (read_ids) AND n.place IS NOT NULL;
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.small_rankings(bigint[]) IS
-'Players and keys of rankings of a template''s boards. Example: SELECT user_ids FROM centile_store.small_rankings(''{1}'');';
+COMMENT ON FUNCTION centile_store.small_rankings(integer, bigint[], bigint[], text, bigint[]) IS
+'Players and keys of rankings of a template''s boards, and which have changed. Example: SELECT read_ids FROM centile_store.small_rankings(1, ''{1}'', ''{}'', NULL, NULL);';

@@ -35,7 +35,7 @@ use crate::{
         batcher::{Batcher, Work},
         index_registry::{
             board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
-            small::{ReadSmall, SmallRanking, SmallRankings},
+            small::{SmallRanking, TemplateRankings},
         },
         rank_index::key::RankKey,
         user_lookup::UserLookup,
@@ -51,9 +51,6 @@ use crate::{
 
 /// Maximum concurrent rounds of each board, and maximum concurrent rounds of several boards.
 const MAX_ROUNDS: usize = 1;
-
-/// Statements that read small rankings at the same time.
-const SMALL_READS_AT_ONCE: usize = 4;
 
 /// Time after which SQL may answer a request that waits for a round.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
@@ -84,8 +81,6 @@ pub(crate) struct IndexRegistry {
     is_paused: AtomicBool,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
     joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
-    /// Reads of small rankings.
-    small: Arc<Batcher<RankingId, Result<SmallRankings>>>,
     /// Rankings of one board at a time get bucket rows.
     growing: Arc<Semaphore>,
     /// One index loads at a time.
@@ -171,7 +166,6 @@ impl IndexRegistry {
             is_paused: AtomicBool::new(false),
             boards: RwLock::default(),
             joint_rounds: Batcher::new(MAX_ROUNDS, runtime.clone(), tasks.clone()),
-            small: Batcher::new(SMALL_READS_AT_ONCE, runtime.clone(), tasks.clone()),
             growing: Arc::new(Semaphore::new(1)),
             loading: Arc::new(Semaphore::new(1)),
             reserved: AtomicU64::new(0),
@@ -190,7 +184,7 @@ impl IndexRegistry {
     pub(crate) async fn maintain(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut windows_at = Instant::now();
+        let (mut windows_at, mut turned_at) = (Instant::now(), Instant::now());
         loop {
             ticks.tick().await;
             if windows_at.elapsed() >= WINDOWS_INTERVAL {
@@ -212,6 +206,10 @@ impl IndexRegistry {
             }
             // Keep the answers: the batcher skips requests whose answer has been dropped.
             timeout(CHECK_INTERVAL, futures::future::join_all(answers)).await.ok();
+            if turned_at.elapsed() >= KEEP_CURRENT_FOR {
+                turned_at = Instant::now();
+                self.boards().values().for_each(|board| board.small.turn());
+            }
             self.free_memory().await;
             self.drop_unused();
         }
@@ -226,7 +224,7 @@ impl IndexRegistry {
         }
         // A board of which there is no other reference is not in use, and stays so during the lock.
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
-        boards.retain(|_, board| Arc::strong_count(board) > 1 || !board.rankings().is_empty());
+        boards.retain(|_, board| Arc::strong_count(board) > 1 || !board.rankings().is_empty() || board.small.is_used());
     }
 
     /// Chooses the source for a read of `ranking`.
@@ -329,22 +327,20 @@ impl IndexRegistry {
     ///
     /// [`Error::Replaced`] if `resolved` no longer holds.
     async fn small_view(self: &Arc<Self>, resolved: &ResolvedPeriod, ranking: RankingRef) -> Result<IndexView> {
-        let asked = self.small.ask(ranking.ranking_id, || ReadSmall {
-            index_reader: self.index_reader.clone(),
-            users: self.users.clone(),
-        });
+        let reader = || (ranking.board, self.index_reader.clone(), self.users.clone());
+        let asked = self.board(ranking.board).small.ask(ranking.ranking_id, reader);
         let read = match timeout(self.pool_wait, asked).await {
             Ok(read) => read.ok_or(Error::Stopping)??,
             Err(_) => return Err(Error::overload("too many reads are waiting")),
         };
-        let small = read.get(&ranking.ranking_id).ok_or(Error::Replaced)?;
+        let small = SmallRanking::of(&read, ranking.ranking_id)?.ok_or(Error::Replaced)?;
         if !resolved.holds_at(small.read_at) {
             return Err(Error::Replaced);
         }
         if small.loaded.index.len() >= LARGE_PLAYERS {
             self.start_growth(ranking.players_of);
         }
-        Ok(IndexView { indexes: Arc::clone(self), source: ViewSource::Small(Arc::clone(small)) })
+        Ok(IndexView { indexes: Arc::clone(self), source: ViewSource::Small(Arc::new(small)) })
     }
 
     /// Gives large rankings of a board bucket rows, unless that is being done for any board. The next
@@ -472,7 +468,9 @@ impl IndexRegistry {
         let made = boards.entry(board).or_insert_with(|| {
             let batcher = || (self.runtime.clone(), self.tasks.clone());
             let ((rounds, tasks), (applies, more)) = (batcher(), batcher());
-            Arc::new(BoardIndexes::new(board, Batcher::new(MAX_ROUNDS, rounds, tasks), Batcher::new(1, applies, more)))
+            let small = TemplateRankings::new(self.runtime.clone(), self.tasks.clone());
+            let rounds = Batcher::new(MAX_ROUNDS, rounds, tasks);
+            Arc::new(BoardIndexes::new(board, rounds, Batcher::new(1, applies, more), small))
         });
         Arc::clone(made)
     }
@@ -486,6 +484,7 @@ impl IndexRegistry {
         self.is_paused.store(true, Ordering::Relaxed);
         for board in self.boards().values() {
             board.rankings_mut().retain(|_, slot| matches!(slot, IndexSlot::Loading));
+            board.small.set_max_bytes(0);
         }
         self.users.clear();
     }

@@ -72,6 +72,12 @@ impl RankIndex {
     pub fn builder(expected_players: usize) -> Builder {
         Builder::new(expected_players)
     }
+
+    /// Like [`Self::builder`], for an index that stays small: it is made and dropped faster.
+    #[must_use]
+    pub(crate) fn small_builder(players: usize) -> Builder {
+        Builder { index: Self { users: UserMap::small(players), ..Self::default() }, last: None }
+    }
 }
 
 impl<const BLOCK: usize> Default for RankIndex<BLOCK> {

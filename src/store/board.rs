@@ -18,6 +18,16 @@ struct StoredBoard {
     rules: String,
 }
 
+/// A board of a template.
+#[derive(Debug)]
+pub(crate) struct TemplateBoard {
+    pub(crate) template_id: i32,
+    /// `None` until the first score creates it.
+    pub(crate) id: Option<i32>,
+    /// Revision of the template's structure.
+    pub(crate) revision: i64,
+}
+
 impl TryFrom<StoredBoard> for Board {
     type Error = Error;
 
@@ -50,6 +60,18 @@ impl Reader {
         let query = sqlx::query_file_scalar!("sql/queries/future_board.sql", slug.as_str());
         let rules = self.servers.read_coordinator(query.fetch_optional(&self.readers)).await?;
         rules.map(|rules| StoredBoard { slug: slug.to_string(), rules }.try_into()).transpose()
+    }
+
+    /// Returns the template whose pattern matches a name, and the board with this name if it exists.
+    pub(crate) async fn template_board(&self, slug: &BoardSlug) -> Result<Option<TemplateBoard>> {
+        let query = sqlx::query_as!(
+            TemplateBoard,
+            r#"SELECT t.id AS template_id, b.id AS "id?", t.structure_revision AS revision
+               FROM centile_store.boards t LEFT JOIN centile_store.template_boards b ON b.slug = $1
+               WHERE t.id = centile_store.template_of($1)"#,
+            slug.as_str()
+        );
+        self.servers.read_coordinator(query.fetch_optional(&self.readers)).await
     }
 
     /// Returns the revision of a board's structure.

@@ -1,9 +1,10 @@
 //! SQL that closes periods, in steps of one transaction each, on its own connection.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
+use tokio::time::sleep;
 
 use crate::{
     Error, Result,
@@ -83,7 +84,7 @@ impl Administrator {
             if begin.elapsed() >= LOCK_TIMEOUT {
                 return Ok(None);
             }
-            tokio::time::sleep(LOCK_RETRY_INTERVAL).await;
+            sleep(LOCK_RETRY_INTERVAL).await;
         }
     }
 
@@ -237,8 +238,14 @@ impl Closer {
     /// Builds the archive as of the cut-off, a period of a template in several steps.
     pub(crate) async fn build(&mut self, period_id: i64) -> Result<()> {
         let step = || sqlx::query_scalar!(r#"SELECT centile_store.build_archive($1) AS "is_complete!""#, period_id);
-        while !step().fetch_one(&mut self.0).await? {}
-        Ok(())
+        loop {
+            let began_at = Instant::now();
+            if step().fetch_one(&mut self.0).await? {
+                return Ok(());
+            }
+            // Writers share the server's cores with the steps, and catch up between them.
+            sleep(began_at.elapsed() / 2).await;
+        }
     }
 
     /// Compares the archive with the live ranking; returns the archive's players and the number of

@@ -101,18 +101,6 @@ pub(crate) struct StoredProfile {
     pub(crate) avatar: Option<String>,
 }
 
-/// A whole ranking, read in one snapshot.
-#[derive(Debug)]
-pub(crate) struct SmallSnapshot {
-    pub(crate) ranking_id: RankingId,
-    /// The database's clock at the start of the statement.
-    pub(crate) read_at: DateTime<Utc>,
-    pub(crate) version: Version,
-    pub(crate) revision: i64,
-    /// Rank key, tie key and internal id of each player, in any order.
-    pub(crate) players: Vec<((i64, i64), i64)>,
-}
-
 /// The profiles that have changed since an earlier revision.
 #[derive(Debug)]
 pub(crate) struct ChangedProfiles {
@@ -277,24 +265,6 @@ impl IndexReader {
             return Err(lane_moves());
         }
         Ok((epoch, revision, profiles))
-    }
-
-    /// Returns the current ones of these rankings of boards of templates.
-    pub(crate) async fn small_rankings(&self, ranking_ids: &[RankingId]) -> Result<Vec<SmallSnapshot>> {
-        let ids: Vec<i64> = ranking_ids.iter().map(|id| id.0).collect();
-        let rows = sqlx::query_file!("sql/queries/small_rankings.sql", &ids).fetch_all(&self.reader.readers).await?;
-        rows.into_iter()
-            .map(|row| {
-                let keys = paired("rank keys and tie keys", elements(row.rank_keys), elements(row.tie_keys))?;
-                Ok(SmallSnapshot {
-                    ranking_id: RankingId(row.ranking_id),
-                    read_at: row.read_at,
-                    version: Version { epoch: row.epoch, batches: Batch::from_numbers(row.batches) },
-                    revision: row.revision,
-                    players: paired("keys and players", keys, elements(row.user_ids))?.collect(),
-                })
-            })
-            .collect()
     }
 
     /// Returns the profiles that have changed since a revision.

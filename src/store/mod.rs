@@ -30,6 +30,7 @@ pub(crate) mod replica;
 pub(crate) mod rows;
 pub(crate) mod score;
 pub(crate) mod season;
+pub(crate) mod small;
 pub(crate) mod template;
 pub(crate) mod upkeep;
 pub(crate) mod user;

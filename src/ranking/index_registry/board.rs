@@ -20,6 +20,7 @@ use crate::{
     },
     ranking::{
         batcher::Batcher,
+        index_registry::small::TemplateRankings,
         rank_index::{RankIndex, key::RankKey},
     },
     store::{
@@ -45,6 +46,8 @@ pub(super) struct BoardIndexes {
     pub(super) round_lock: tokio::sync::Mutex<()>,
     pub(super) last: Mutex<Option<LastRound>>,
     pub(super) sql: Arc<Semaphore>,
+    /// Small rankings of the boards of a template.
+    pub(super) small: Arc<TemplateRankings>,
 }
 
 /// The last round. A later round with the same snapshots reuses its result.
@@ -108,6 +111,7 @@ impl BoardIndexes {
         board: i32,
         rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
         applies: Arc<Batcher<(), Result<()>>>,
+        small: TemplateRankings,
     ) -> Self {
         let sql = Arc::new(Semaphore::new(MAX_SQL_READS));
         Self {
@@ -118,6 +122,7 @@ impl BoardIndexes {
             round_lock: tokio::sync::Mutex::default(),
             last: Mutex::default(),
             sql,
+            small: Arc::new(small),
         }
     }
 

@@ -74,8 +74,17 @@ impl IndexRegistry {
             board.rankings_mut().remove(&ranking_id);
             used = used.saturating_sub(bytes);
         }
+        let has_room = used <= self.share();
+        // Small rankings get what the others leave of the share, in equal parts.
+        let small: Vec<_> =
+            self.boards().values().map(|board| Arc::clone(&board.small)).filter(|small| small.is_used()).collect();
+        let left = if self.is_paused() { 0 } else { self.share().saturating_sub(used) };
+        for one in &small {
+            one.set_max_bytes(left / small.len() as u64);
+            used += one.bytes();
+        }
         self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(used)).unwrap_or(usize::MAX)).await;
-        used <= self.share()
+        has_room
     }
 
     /// Returns the index with the oldest last read, unless all were read within `min_idle`.

@@ -211,7 +211,11 @@ mod tests {
     use super::*;
     use crate::{
         model::id::Batch,
-        ranking::{batcher::Batcher, index_registry::board::LoadedIndex, rank_index::RankIndex},
+        ranking::{
+            batcher::Batcher,
+            index_registry::{board::LoadedIndex, small::TemplateRankings},
+            rank_index::RankIndex,
+        },
     };
 
     #[tokio::test]
@@ -220,6 +224,7 @@ mod tests {
             1,
             Batcher::new(1, Handle::current(), TaskTracker::new()),
             Batcher::new(1, Handle::current(), TaskTracker::new()),
+            TemplateRankings::new(Handle::current(), TaskTracker::new()),
         );
         for (ranking_id, batches) in [(1, vec![10, 20, 7]), (2, vec![11, 19, 7])] {
             let version = Version { epoch: "e".to_owned(), batches: Batch::from_numbers(batches) };

@@ -1,70 +1,251 @@
-//! Rankings of boards of templates, as long as they are small. None is kept in memory: a statement
-//! reads each of them whole, for all callers that wait.
+//! Rankings of boards of templates, as long as they are small. A round of a template reads what waiting
+//! callers ask for and the instance does not have, and finds out which others have changed.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use chrono::{DateTime, Utc};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
 
 use crate::{
     Error, Result,
     model::id::RankingId,
     ranking::{
-        batcher::Work,
+        batcher::{Batcher, PendingAnswer, Work},
         index_registry::board::LoadedIndex,
         rank_index::{RankIndex, key::RankKey},
         user_lookup::UserLookup,
     },
-    store::{IndexReader, index::SmallSnapshot},
+    store::{IndexReader, rank::Version, small::SmallRead},
 };
-use chrono::{DateTime, Utc};
 
-/// A small ranking at the time of a statement.
+/// Small rankings of one statement.
+const READ_AT_ONCE: usize = 256;
+
+/// Bytes of a ranking in memory besides its keys, about.
+const OVERHEAD: usize = 128;
+
+/// The keys of a ranking, best first.
+type Keys = Arc<[RankKey]>;
+
+/// The state of the database that a round has reached.
+#[derive(Debug)]
+pub(super) struct Reached {
+    version: Version,
+    /// Profile revision that the directory has reached.
+    revision: i64,
+    read_at: DateTime<Utc>,
+}
+
+/// Current small rankings, as rounds have reached them.
+pub(super) type SmallRankings = Arc<HashMap<RankingId, (Keys, Arc<Reached>)>>;
+
+/// A small ranking for one reader.
 #[derive(Debug)]
 pub(super) struct SmallRanking {
     pub(super) loaded: LoadedIndex,
-    /// Profile revision that the directory has reached.
     pub(super) revision: i64,
     /// The database's clock at the start of the statement.
     pub(super) read_at: DateTime<Utc>,
 }
 
-/// Small rankings that one statement has read.
-pub(super) type SmallRankings = Arc<HashMap<RankingId, Arc<SmallRanking>>>;
-
-/// Small rankings of one statement.
-const READ_AT_ONCE: usize = 64;
-
-/// Reads small rankings, and brings the directory to their profile revision.
-pub(super) struct ReadSmall {
-    pub(super) index_reader: IndexReader,
-    pub(super) users: UserLookup,
+/// The small rankings of a template.
+#[derive(Debug)]
+pub(super) struct TemplateRankings {
+    rounds: Arc<Batcher<RankingId, Result<SmallRankings>>>,
+    kept: Mutex<Kept>,
 }
 
-impl Work<RankingId, Result<SmallRankings>> for ReadSmall {
+/// The small rankings in memory: those of the newer half are asked for since it began.
+#[derive(Debug, Default)]
+struct Kept {
+    newer: HashMap<RankingId, Keys>,
+    older: HashMap<RankingId, Keys>,
+    /// Bytes of the newer and of the older half.
+    bytes: [usize; 2],
+    max_bytes: usize,
+    /// The version that all of them have reached.
+    version: Option<Version>,
+}
+
+impl TemplateRankings {
+    /// Keeps no ranking until it gets a bound of memory.
+    pub(super) fn new(runtime: Handle, tasks: TaskTracker) -> Self {
+        Self { rounds: Batcher::new(1, runtime, tasks), kept: Mutex::default() }
+    }
+
+    /// Requests a ranking as a round reads it that begins after this call.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        ranking_id: RankingId,
+        reader: impl FnOnce() -> (i32, IndexReader, UserLookup),
+    ) -> PendingAnswer<Result<SmallRankings>> {
+        self.rounds.ask(ranking_id, || {
+            let (template_id, index_reader, users) = reader();
+            Rounds { template_id, index_reader, users, rankings: Arc::clone(self) }
+        })
+    }
+
+    /// Returns the bytes in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.kept().bytes.iter().sum::<usize>() as u64
+    }
+
+    /// Sets the bound of the memory.
+    pub(super) fn set_max_bytes(&self, max_bytes: u64) {
+        let mut kept = self.kept();
+        kept.max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        kept.shrink();
+    }
+
+    /// Forgets the rankings that nobody has asked for since the last call.
+    pub(super) fn turn(&self) {
+        let mut kept = self.kept();
+        kept.turn();
+        if kept.bytes == [0, 0] {
+            kept.version = None;
+        }
+    }
+
+    /// Returns whether a ranking was asked for lately.
+    pub(super) fn is_used(&self) -> bool {
+        self.kept().version.is_some()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Returns the keys of a ranking, and moves it to the newer half.
+    fn get(&mut self, ranking_id: RankingId) -> Option<Keys> {
+        if let Some(keys) = self.newer.get(&ranking_id) {
+            return Some(Arc::clone(keys));
+        }
+        let keys = self.older.remove(&ranking_id)?;
+        self.bytes[1] -= bytes_of(&keys);
+        self.put(ranking_id, Arc::clone(&keys));
+        Some(keys)
+    }
+
+    fn put(&mut self, ranking_id: RankingId, keys: Keys) {
+        self.remove(ranking_id);
+        self.bytes[0] += bytes_of(&keys);
+        self.newer.insert(ranking_id, keys);
+        self.shrink();
+    }
+
+    fn remove(&mut self, ranking_id: RankingId) {
+        for (half, bytes) in [&mut self.newer, &mut self.older].into_iter().zip(&mut self.bytes) {
+            *bytes -= half.remove(&ranking_id).map_or(0, |keys| bytes_of(&keys));
+        }
+    }
+
+    /// Turns the halves if the newer one takes half of the memory, or both too much.
+    fn shrink(&mut self) {
+        while self.bytes[0] > self.max_bytes / 2 || self.bytes[0] + self.bytes[1] > self.max_bytes {
+            self.turn();
+            if self.bytes[1] > self.max_bytes {
+                self.older = HashMap::new();
+                self.bytes[1] = 0;
+            }
+        }
+    }
+
+    /// Drops the older half. The newer one takes its place.
+    fn turn(&mut self) {
+        self.older = mem::take(&mut self.newer);
+        self.bytes = [0, self.bytes[0]];
+    }
+
+    /// Applies what a round has read.
+    fn apply(&mut self, read: &SmallRead, keys: &HashMap<RankingId, Keys>) {
+        if let Some(changed) = &read.changed {
+            changed.iter().for_each(|ranking_id| self.remove(*ranking_id));
+        } else {
+            *self = Self { max_bytes: self.max_bytes, ..Self::default() };
+        }
+        self.version = Some(read.version.clone());
+        for (ranking_id, keys) in keys {
+            self.put(*ranking_id, Arc::clone(keys));
+        }
+    }
+}
+
+fn bytes_of(keys: &Keys) -> usize {
+    mem::size_of_val(&**keys) + OVERHEAD
+}
+
+/// The task that runs rounds of a template.
+struct Rounds {
+    template_id: i32,
+    index_reader: IndexReader,
+    users: UserLookup,
+    rankings: Arc<TemplateRankings>,
+}
+
+impl Work<RankingId, Result<SmallRankings>> for Rounds {
     async fn answer(&mut self, mut asked: Vec<RankingId>) -> Result<SmallRankings> {
         asked.sort_unstable();
         asked.dedup();
-        let mut read = HashMap::with_capacity(asked.len());
+        let mut answers = HashMap::with_capacity(asked.len());
         for some in asked.chunks(READ_AT_ONCE) {
-            for snapshot in self.index_reader.small_rankings(some).await? {
-                self.users.catch_up(&snapshot.version.epoch, snapshot.revision).await?;
-                read.insert(snapshot.ranking_id, Arc::new(small_ranking(snapshot)?));
-            }
+            self.round(some, &mut answers).await?;
         }
-        Ok(Arc::new(read))
+        Ok(Arc::new(answers))
     }
 }
 
-fn small_ranking(snapshot: SmallSnapshot) -> Result<SmallRanking> {
-    let mut keys = Vec::with_capacity(snapshot.players.len());
-    for ((rank_key, tie_key), user_id) in snapshot.players {
+impl Rounds {
+    async fn round(&self, asked: &[RankingId], answers: &mut HashMap<RankingId, (Keys, Arc<Reached>)>) -> Result<()> {
+        let (found, known): (HashMap<RankingId, Keys>, _) = {
+            let mut kept = self.rankings.kept();
+            let found = asked.iter().filter_map(|id| Some((*id, kept.get(*id)?))).collect();
+            (found, kept.version.clone())
+        };
+        let ids: Vec<RankingId> = found.keys().copied().collect();
+        let mut read = self.index_reader.small_rankings(self.template_id, asked, &ids, known.as_ref()).await?;
+        let keys = mem::take(&mut read.read).into_iter().map(|(id, keys)| Ok((id, in_order(keys)?)));
+        let keys: HashMap<RankingId, Keys> = keys.collect::<Result<_>>()?;
+        self.rankings.kept().apply(&read, &keys);
+        let SmallRead { read_at, version, revision, current, .. } = read;
+        self.users.catch_up(&version.epoch, revision).await?;
+        let reached = Arc::new(Reached { version, revision, read_at });
+        for id in current {
+            if let Some(keys) = keys.get(&id).or_else(|| found.get(&id)) {
+                answers.insert(id, (Arc::clone(keys), Arc::clone(&reached)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the keys of players, best first.
+fn in_order(players: Vec<(i64, i64, i64)>) -> Result<Keys> {
+    let keys = players.into_iter().map(|(rank_key, tie_key, user_id)| {
         let user_id = u32::try_from(user_id)
             .map_err(|_| Error::Internal(format!("user id {user_id} does not fit into an index")))?;
-        keys.push(RankKey { rank_key, tie_key, user_id });
-    }
+        Ok(RankKey { rank_key, tie_key, user_id })
+    });
+    let mut keys: Vec<RankKey> = keys.collect::<Result<_>>()?;
     keys.sort_unstable_by(|a, b| b.cmp(a));
-    let mut builder = RankIndex::builder(keys.len());
-    for key in keys {
-        builder.push(key).map_err(|error| Error::Internal(error.to_string()))?;
+    Ok(keys.into())
+}
+
+impl SmallRanking {
+    /// Returns a ranking of an answer; `None` if it is not current.
+    pub(super) fn of(rankings: &SmallRankings, ranking_id: RankingId) -> Result<Option<Self>> {
+        let Some((keys, reached)) = rankings.get(&ranking_id) else { return Ok(None) };
+        let mut builder = RankIndex::small_builder(keys.len());
+        for key in &**keys {
+            builder.push(*key).map_err(|error| Error::Internal(error.to_string()))?;
+        }
+        let loaded = LoadedIndex::new(Arc::default(), reached.version.clone(), builder.finish(), 0);
+        Ok(Some(Self { loaded, revision: reached.revision, read_at: reached.read_at }))
     }
-    let loaded = LoadedIndex::new(Arc::default(), snapshot.version, builder.finish(), 0);
-    Ok(SmallRanking { loaded, revision: snapshot.revision, read_at: snapshot.read_at })
 }

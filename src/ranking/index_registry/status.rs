@@ -55,7 +55,8 @@ impl IndexRegistry {
     pub(crate) fn used_bytes(&self) -> u64 {
         let (indexes, (directory_bytes, _)) = self.status();
         let loaded = indexes.iter().filter(|index| index.age.is_some()).map(|index| index.bytes);
-        loaded.sum::<u64>() + directory_bytes as u64
+        let small = self.boards().values().map(|board| board.small.bytes()).sum::<u64>();
+        loaded.sum::<u64>() + small + directory_bytes as u64
     }
 }
 

@@ -34,6 +34,11 @@ impl UserMap {
         Self { shards, len: 0 }
     }
 
+    /// Creates a map of one shard, for at most some thousand users.
+    pub(super) fn small(users: usize) -> Self {
+        Self { shards: vec![HashMap::with_capacity_and_hasher(users, BuildHasherDefault::default())], len: 0 }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.shards.iter().map(HashMap::allocation_size).sum::<usize>() + size_of_val(&*self.shards)
     }
@@ -49,22 +54,27 @@ impl UserMap {
     }
 
     /// Returns the shard of a user, from a hash that differs from the one inside the shards.
-    fn shard_of(user_id: u32) -> usize {
+    fn shard_of(&self, user_id: u32) -> usize {
+        if self.shards.len() == 1 {
+            return 0;
+        }
         Self::shard((user_id.wrapping_mul(0x85EB_CA6B) >> u16::BITS) as u16)
     }
 
     pub(super) fn get(&self, user_id: u32) -> Option<u32> {
-        self.shards[Self::shard_of(user_id)].get(&user_id).copied()
+        self.shards[self.shard_of(user_id)].get(&user_id).copied()
     }
 
     pub(super) fn set(&mut self, user_id: u32, number: u32) {
-        if self.shards[Self::shard_of(user_id)].insert(user_id, number).is_none() {
+        let shard = self.shard_of(user_id);
+        if self.shards[shard].insert(user_id, number).is_none() {
             self.len += 1;
         }
     }
 
     pub(super) fn remove(&mut self, user_id: u32) {
-        if self.shards[Self::shard_of(user_id)].remove(&user_id).is_some() {
+        let shard = self.shard_of(user_id);
+        if self.shards[shard].remove(&user_id).is_some() {
             self.len -= 1;
         }
     }
