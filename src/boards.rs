@@ -305,8 +305,8 @@ impl Boards {
         self.names.invalidate(slug);
     }
 
-    /// Drops all cached boards, because this instance has changed their template.
-    fn forget_all(&self) {
+    /// Drops all cached boards, because this instance has changed a template or league.
+    pub(crate) fn forget_all(&self) {
         let mut changed_at = self.changed_at();
         *changed_at = Some(Instant::now());
         self.seen.invalidate_all();

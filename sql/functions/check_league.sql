@@ -9,9 +9,9 @@ BEGIN
     SELECT * INTO v_league FROM centile_store.leagues l
     WHERE l.board_id = p_period.board_id AND l.kind = p_period.kind AND l.deleted_at IS NULL AND p_period.segment = '' AND p_period.starts_at >= l.next_from;
     IF v_league.period_id <> p_period.id THEN
-        RAISE EXCEPTION 'an earlier period of league % is not closed', v_league.name USING ERRCODE = 'CB409', HINT = 'Close it first.';
+        RAISE EXCEPTION 'an earlier period of league % is not closed', v_league.name USING ERRCODE = 'CB409', HINT = 'Close the earlier period first.';
     ELSIF EXISTS (SELECT FROM centile_store.league_members m WHERE m.league_id = v_league.id AND m.period_id = p_period.id AND m.division IS NULL) THEN
-        RAISE EXCEPTION 'players of league % wait for their cohorts', v_league.name USING ERRCODE = 'CB001', HINT = 'Retry: centile close --due continues.';
+        RAISE EXCEPTION 'players of league % still wait for their cohorts', v_league.name USING ERRCODE = 'CB001', HINT = 'Retry: centile close --due continues.';
     END IF;
 END
 $$;

@@ -3,7 +3,7 @@ LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
     IF centile_store.owner_of(p_board.id) <> p_board.id THEN
-        RAISE EXCEPTION 'board % has the rules of a template', p_board.slug USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Change the template.';
+        RAISE EXCEPTION 'board % belongs to a template, whose rules apply', p_board.slug USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Change the template.';
     END IF;
 END
 $$;

@@ -18,7 +18,8 @@ BEGIN
     JOIN centile_store.leagues l ON l.id = c.league_id
     CROSS JOIN LATERAL (
         SELECT max(r.ranked) AS ranked,
-               jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division)
+               jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division,
+                                            'key', CASE WHEN r.rank_key IS NOT NULL THEN jsonb_build_array(r.rank_key, r.tie_key, r.user_id) END)
                          ORDER BY r.rank, u.id) AS rows
         FROM centile_store.cohort_rows r JOIN centile_store.users u ON u.id = r.user_id WHERE r.cohort_id = c.id) r
     WHERE c.id = p_cohort_id);

@@ -20,11 +20,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(1128615508, -3);
     v_other := (SELECT min(b.slug) FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.board_id WHERE s.source_board_id = v_board.id);
     IF v_other IS NOT NULL THEN
-        RAISE EXCEPTION 'board % is a source of board %', p_slug, v_other USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Remove it from the sources first.';
+        RAISE EXCEPTION 'board % is a source of board %', p_slug, v_other USING ERRCODE = 'CB409', HINT = 'Remove it from the sources first.';
     ELSIF EXISTS (SELECT FROM centile_store.imports i WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
-        RAISE EXCEPTION 'an import into board % is open', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Let it end, or run centile import --abandon.';
+        RAISE EXCEPTION 'board % has an open import', p_slug USING ERRCODE = 'CB409', HINT = 'Let it end, or run centile import --abandon.';
     ELSIF (SELECT t.boards FROM centile_store.templates t WHERE t.board_id = v_board.id FOR UPDATE) > 0 THEN
-        RAISE EXCEPTION 'template % has boards', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Delete them first.';
+        RAISE EXCEPTION 'template % still has boards', (SELECT t.name FROM centile_store.templates t WHERE t.board_id = v_board.id) USING ERRCODE = 'CB409', HINT = 'Delete its boards first.';
     END IF;
     INSERT INTO centile_store.deletions (board_id, owner_id) VALUES (v_board.id, v_owner);
     IF v_owner = v_board.id THEN

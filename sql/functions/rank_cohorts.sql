@@ -16,7 +16,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO v_league FROM centile_store.leagues l
     WHERE l.board_id = v_period.board_id AND l.kind = v_period.kind AND l.deleted_at IS NULL AND v_period.segment = ''
-      AND (v_period.state = 'closed' OR l.period_id = p_period_id);
+      AND (v_period.state = 'closed' OR l.period_id = p_period_id)
+    FOR KEY SHARE;
     IF NOT FOUND THEN
         RETURN;
     END IF;

@@ -16,7 +16,7 @@ DECLARE
     v_error text[];
 BEGIN
     IF v_board.is_template OR centile_store.owner_of(v_board.id) <> v_board.id THEN
-        RAISE EXCEPTION 'boards of templates have no leagues' USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Create a board of its own.';
+        RAISE EXCEPTION 'a board of a template cannot have a league' USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Create a board of its own.';
     ELSIF to_regclass('centile_lanes.groups') IS NOT NULL THEN
         RAISE EXCEPTION 'a cluster has no leagues' USING ERRCODE = 'CB409';
     END IF;
@@ -24,11 +24,14 @@ BEGIN
     v_board := centile_store.lock_structure(v_board.id, true);
     SELECT * INTO v_was FROM centile_store.leagues l WHERE (l.name = p_name OR l.board_id = v_board.id) AND l.deleted_at IS NULL ORDER BY l.name <> p_name LIMIT 1;
     IF v_was.name <> p_name THEN
-        RAISE EXCEPTION 'board % has league %', p_board, v_was.name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Delete it first.';
+        RAISE EXCEPTION 'board % already has league %', p_board, v_was.name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Delete that league first.';
     ELSIF (v_was.board_id, v_was.kind, v_was.size, v_was.divisions) <> (v_board.id, p_period, p_size, p_divisions) THEN
-        RAISE EXCEPTION 'league % exists with another board, period, size or other divisions', p_name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Create another league.';
+        RAISE EXCEPTION 'board, period, size and divisions of league % cannot change', p_name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Create another league.';
     ELSIF v_was.id IS NULL AND (p_period = ANY (v_board.periods) AND p_period <> 'all_time') IS NOT TRUE THEN
         RAISE EXCEPTION 'is not a kind of period of the board, such as week' USING ERRCODE = 'CB422', DETAIL = 'period';
+    -- An interrupted closing may have relegated idle players already.
+    ELSIF v_was.idle <> coalesce(p_idle, v_was.idle) AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_was.period_id AND p.state <> 'closed' AND p.cut_off_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'a period of league % is being closed', p_name USING ERRCODE = 'CB001', HINT = 'Retry afterwards.';
     END IF;
     BEGIN
         IF v_was.id IS NULL THEN

@@ -28,7 +28,7 @@ BEGIN
         v_other := (SELECT t.name FROM centile_store.templates t JOIN centile_store.boards b ON b.id = t.board_id
                     WHERE starts_with(b.slug, rtrim(p_pattern, '*')) OR starts_with(p_pattern, rtrim(b.slug, '*')));
         IF v_other IS NOT NULL THEN
-            RAISE EXCEPTION 'some names would also match template %', v_other USING ERRCODE = 'CB409', DETAIL = 'template_overlaps', HINT = 'Choose a pattern that shares no names with it.';
+            RAISE EXCEPTION 'some names would also match template %', v_other USING ERRCODE = 'CB409', HINT = 'Choose a pattern that shares no names with it.';
         END IF;
         INSERT INTO centile_store.templates (board_id, name)
         VALUES (centile_store.add_board(p_pattern, p_rules, true, p_actor), p_name)

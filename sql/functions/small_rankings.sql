@@ -14,9 +14,6 @@ CREATE OR REPLACE FUNCTION centile_store.small_rankings(
     OUT has_all_changes boolean, OUT changed_ids bigint[], OUT ranking_ids bigint[], OUT read_ids bigint[],
     OUT player_rankings bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[])
 LANGUAGE plpgsql STABLE
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -26,12 +23,17 @@ BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
     SELECT v.revision INTO revision FROM centile_store.profile_revision v;
-    batches := centile_store.lane_batches(p_template_id, (SELECT b.lanes FROM centile_store.boards b WHERE b.id = p_template_id));
+    -- As centile_store.lane_batches, without a call.
+    SELECT ARRAY(SELECT (SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = b.id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+                 FROM generate_series(0, b.lanes - 1) AS n ORDER BY n)
+    INTO batches FROM centile_store.boards b WHERE b.id = p_template_id;
+    -- Nested loops, however small the tables were when PostgreSQL made the plan.
     SELECT array_agg(g.id), array_agg(g.players_of), array_agg(g.period_id) INTO ranking_ids, v_boards, v_periods
     FROM unnest(p_ranking_ids) AS r (id)
-    JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_template_id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
-    JOIN centile_store.template_boards b ON b.id = g.players_of
-    JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL;
+    CROSS JOIN LATERAL (SELECT * FROM centile_store.rankings g WHERE g.id = r.id OFFSET 0) g
+    CROSS JOIN LATERAL (SELECT FROM centile_store.template_boards b WHERE b.id = g.players_of OFFSET 0) b
+    CROSS JOIN LATERAL (SELECT FROM centile_store.periods q WHERE q.id = g.period_id AND q.ranking_id IS NOT NULL OFFSET 0) q
+    WHERE g.board_id = p_template_id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows;
 
     has_all_changes := coalesce(epoch = p_epoch AND cardinality(batches) = cardinality(p_batches), false);
     IF has_all_changes AND batches <> p_batches THEN
@@ -45,7 +47,7 @@ BEGIN
         SELECT array_agg(r.id), array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
         INTO player_rankings, user_ids, rank_keys, tie_keys
         FROM unnest(ranking_ids, v_boards, v_periods) AS r (id, board_id, period_id)
-        JOIN centile_store.players p ON p.board_id = r.board_id
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.players p WHERE p.board_id = r.board_id OFFSET 0) p
         CROSS JOIN LATERAL (SELECT array_position(p.period_ids, r.period_id) AS place OFFSET 0) n
         WHERE r.id = ANY (read_ids) AND n.place IS NOT NULL;
     END IF;

@@ -1,8 +1,10 @@
--- At most one: centile.set_template refuses patterns that overlap.
+-- At most one: centile.set_template refuses patterns that overlap. In plpgsql, which keeps its plan.
 CREATE OR REPLACE FUNCTION centile_store.template_of(p_slug text) RETURNS integer
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 AS $$
-    SELECT b.id FROM centile_store.boards b WHERE b.is_template AND starts_with(p_slug, rtrim(b.slug, '*'))
+BEGIN
+    RETURN (SELECT b.id FROM centile_store.boards b WHERE b.is_template AND starts_with(p_slug, rtrim(b.slug, '*')));
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.template_of(text) IS

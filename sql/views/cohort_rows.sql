@@ -3,7 +3,8 @@
 -- standing has no rank.
 CREATE OR REPLACE VIEW centile_store.cohort_rows AS
 SELECT x.league_id, x.period_id, x.cohort_id, x.division, x.user_id, x.rank, x.score, x.ranked,
-       CASE WHEN x.is_closed THEN x.division_after ELSE centile_store.league_move(x.league, x.division, x.rank, x.tied, x.ranked) END AS division_after
+       CASE WHEN x.is_closed THEN x.division_after ELSE centile_store.league_move(x.league, x.division, x.rank, x.tied, x.ranked) END AS division_after,
+       x.rank_key, x.tie_key
 FROM (SELECT l AS league, l.id AS league_id, c.period_id, c.id AS cohort_id, c.division, m.user_id, m.division_after, q.state = 'closed' AS is_closed,
              CASE WHEN q.state = 'closed' THEN m.score ELSE centile.rank_key(k.rank_key, b.score_order) END AS score,
              CASE WHEN q.state = 'closed' THEN m.rank
@@ -11,7 +12,8 @@ FROM (SELECT l AS league, l.id AS league_id, c.period_id, c.id AS cohort_id, c.d
                   WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY c.id ORDER BY k.rank_key DESC NULLS LAST)
                   ELSE rank() OVER (PARTITION BY c.id ORDER BY k.rank_key DESC NULLS LAST, k.tie_key DESC, m.user_id) END AS rank,
              CASE b.ties WHEN 'shared' THEN count(*) OVER (PARTITION BY c.id, k.rank_key) ELSE 1 END AS tied,
-             count(CASE WHEN q.state = 'closed' THEN m.rank ELSE k.rank_key END) OVER (PARTITION BY c.id) AS ranked
+             count(CASE WHEN q.state = 'closed' THEN m.rank ELSE k.rank_key END) OVER (PARTITION BY c.id) AS ranked,
+             k.rank_key, k.tie_key
       FROM centile_store.league_cohorts c
       JOIN centile_store.leagues l ON l.id = c.league_id
       JOIN centile_store.boards b ON b.id = l.board_id

@@ -157,6 +157,10 @@ pub struct LeagueRow {
     /// 1 if the player moves up with this rank, -1 if down, otherwise 0.
     #[serde(rename = "move")]
     pub movement: i16,
+    /// Rank key, tie key and internal id, as long as the period is open.
+    #[serde(skip_serializing, default)]
+    #[schema(ignore)]
+    pub(crate) key: Option<(i64, i64, i64)>,
 }
 
 /// A player's result in a closed period.

@@ -20,6 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -547,6 +548,14 @@ impl IndexView {
     /// Returns the profiles of users, in their order. [`Error::Replaced`] if the epoch has changed.
     pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
         self.indexes.users.profiles(self.epoch(), user_ids).await
+    }
+
+    /// Returns the database's time at the start of the round or statement.
+    pub(crate) fn read_at(&self) -> DateTime<Utc> {
+        match &self.source {
+            ViewSource::Kept { round, .. } => round.read_at,
+            ViewSource::Small(small) => small.read_at,
+        }
     }
 
     fn epoch(&self) -> &str {

@@ -3,6 +3,7 @@
 pub(crate) mod acknowledged;
 mod batcher;
 mod caches;
+pub(crate) mod cohort;
 pub(crate) mod counts;
 pub(crate) mod cursor;
 mod directory;

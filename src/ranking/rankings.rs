@@ -14,6 +14,7 @@ use crate::{
     ranking::{
         acknowledged::AcknowledgedBatches,
         caches::{CountsCache, Overviews, PeriodCache, TopCache},
+        cohort::CohortCache,
         index_registry::IndexRegistry,
     },
     store::{BucketWriter, IndexReader, Reader, period::RankingRef},
@@ -32,6 +33,7 @@ pub struct Rankings {
     pub(super) counts: CountsCache,
     pub(super) overviews: Overviews,
     pub(super) tops: TopCache,
+    pub(super) cohorts: CohortCache,
     background: Background,
 }
 
@@ -67,6 +69,7 @@ impl Rankings {
             counts: CountsCache::default(),
             overviews: Overviews::new(timeout),
             tops: TopCache::new(timeout),
+            cohorts: CohortCache::default(),
             background: background.clone(),
         }
     }

@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
@@ -274,6 +275,17 @@ impl<'a> RankSource<'a> {
         };
         let rows = found.index_rows.iter().map(row).collect();
         Ok((state, Some(standing_of(&found, rows, &profile.external_id)?)))
+    }
+
+    /// Returns the profiles of players, and the time of the round, if an index answers and has these keys.
+    pub(super) async fn profiles_if(&self, keys: Vec<RankKey>) -> Result<Option<(Vec<StoredProfile>, DateTime<Utc>)>> {
+        let SourceKind::Index(view) = &self.kind else { return Ok(None) };
+        let has = |loaded: &LoadedIndex, _| keys.iter().all(|key| loaded.index.key(key.user_id) == Some(*key));
+        if !view.read_index(has)? {
+            return Ok(None);
+        }
+        let user_ids: Vec<u32> = keys.iter().map(|key| key.user_id).collect();
+        Ok(Some((view.profiles(&user_ids).await?, view.read_at())))
     }
 
     /// Returns chosen players, best first.

@@ -68,7 +68,8 @@ impl Reader {
             TemplateBoard,
             r#"SELECT t.id AS template_id, b.id AS "id?", t.structure_revision AS revision
                FROM centile_store.boards t LEFT JOIN centile_store.template_boards b ON b.slug = $1
-               WHERE t.id = centile_store.template_of($1)"#,
+               WHERE t.id = centile_store.template_of($1)
+                 AND NOT EXISTS (SELECT FROM centile_store.boards o WHERE o.slug = $1 AND o.deleted_at IS NULL)"#,
             slug.as_str()
         );
         self.servers.read_coordinator(query.fetch_optional(&self.readers)).await

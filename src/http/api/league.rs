@@ -29,6 +29,7 @@ use crate::{
         period::PeriodSelector,
         user::UserId,
     },
+    ranking::cohort,
 };
 
 /// All leagues.
@@ -53,6 +54,7 @@ pub(crate) async fn set(api: Data<Api>, request: HttpRequest, payload: Payload) 
     query::none(&request)?;
     let settings: LeagueSettings = body::json(&api, &request, payload).await?;
     let league = api.instance.store.admin.set_league(&path.league, &settings, &by).await?;
+    api.instance.boards.forget_all();
     Ok(reply::written(StatusCode::OK, &league))
 }
 
@@ -69,6 +71,7 @@ pub(crate) async fn delete(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     let path = LeaguePath::from_request(&request)?;
     query::none(&request)?;
     api.instance.store.admin.delete_league(&path.league, &by).await?;
+    api.instance.boards.forget_all();
     Ok(reply::done())
 }
 
@@ -143,8 +146,10 @@ pub(crate) async fn read(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         }
         return Ok(reply::read_response(&LeagueResponse::Overview(reader.league_overview(&board).await?)));
     };
-    let period = period.map(|period| period.to_string());
-    let found = reader.league_state(&board, Some(&user_id), period.as_deref(), None).await;
+    let found = match period {
+        None => cohort::current(&api.instance.rankings, &board, &user_id).await,
+        Some(period) => reader.league_state(&board, Some(&user_id), Some(&period.to_string()), None).await,
+    };
     let state = caller::listed(&api, &request, &user_id, found, |state| state.state != "none").await?;
     Ok(reply::read_response(&LeagueResponse::Player(state)))
 }

@@ -73,6 +73,33 @@ async fn results(site: &Site, user: &str) -> Value {
         .collect()
 }
 
+/// The instance keeps full cohorts. Two reads after each change: the first may read the cohort again, the
+/// second finds it in memory.
+#[tokio::test]
+async fn a_full_cohort_shows_every_change() {
+    let (_db, site) = start(json!({}), json!({})).await;
+    score(&site, &[("ann", 30), ("bob", 20), ("cid", 10)]).await;
+    let shows = async |wanted: Value| {
+        for user in ["ann", "bob", "ann"] {
+            assert_eq!(rows(&site, user).await, wanted, "{user}");
+        }
+    };
+    shows(json!([[1, "ann", 30, 1], [2, "bob", 20, 0], [3, "cid", 10, 0]])).await;
+    score(&site, &[("cid", 50)]).await;
+    shows(json!([[1, "cid", 60, 1], [2, "ann", 30, 0], [3, "bob", 20, 0]])).await;
+    site.admin(Method::PUT, LEAGUE, rules(&json!({"promote": 2}))).await.is(200);
+    shows(json!([[1, "cid", 60, 1], [2, "ann", 30, 1], [3, "bob", 20, 0]])).await;
+    site.admin(Method::PUT, "/v1/users/bob", json!({"name": "Bo"})).await.is(200);
+    let names = site.get("/v1/boards/main/league?user_id=ann").await.is(200);
+    assert_eq!((&names["rows"][2]["name"], &names["rows"][1]["name"]), (&json!("Bo"), &json!("ann")));
+    site.admin(Method::POST, "/v1/users/cid/ban", json!({})).await.is(200);
+    shows(json!([[1, "ann", 30, 1], [2, "bob", 20, 1], [null, "cid", null, 0]])).await;
+    site.admin(Method::POST, "/v1/users/cid/unban", json!({})).await.is(200);
+    shows(json!([[1, "cid", 60, 1], [2, "ann", 30, 1], [3, "bob", 20, 0]])).await;
+    site.admin(Method::DELETE, LEAGUE, Value::Null).await.is(204);
+    site.get("/v1/boards/main/league?user_id=ann").await.is(404);
+}
+
 #[tokio::test]
 async fn players_move_between_divisions() {
     let (db, site) = start(json!({}), json!({})).await;
@@ -95,6 +122,8 @@ async fn players_move_between_divisions() {
 
     // A player who scores before the week is closed waits for it.
     end_periods(&db, "week").await;
+    // The instance reads the board again: in production, a period does not end before its time.
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"title": "Main"})).await.is(200);
     score(&site, &[("cid", 7), ("eve", 9)]).await;
     let waiting = site.get("/v1/boards/main/league?user_id=cid").await.is(200);
     assert_eq!(
