@@ -1,7 +1,7 @@
 -- A step of closing a period of a template: the results of its next p_limit boards, from the ledger as
 -- of the cut-off. Returns the number of boards; 0 after the last. Repeats what an earlier cut-off left
 -- behind.
-CREATE OR REPLACE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 500) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 1000) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -15,8 +15,9 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    v_boards := ARRAY(SELECT DISTINCT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
-                      WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id
+    -- Rankings are released after the period is closed.
+    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
+                      WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id AND g.released_at IS NULL
                       ORDER BY g.players_of LIMIT p_limit);
     PERFORM centile_store.write_results(v_period, v_boards, v_cut_off.batches);
     UPDATE centile_store.cut_offs c SET last_board = v_boards[cardinality(v_boards)] WHERE c.period_id = p_period_id AND v_boards <> '{}';

@@ -47,6 +47,7 @@ use crate::{
         layout::LARGE_PLAYERS,
         period::{RankingRef, ResolvedPeriod},
         rank::StoredKey,
+        small::SmallRef,
     },
 };
 
@@ -244,7 +245,8 @@ impl IndexRegistry {
         is_shared: bool,
     ) -> Result<ReadPath> {
         if ranking.is_small() {
-            return self.small_view(resolved, ranking).await.map(ReadPath::Index);
+            let of = SmallRef { board_id: ranking.players_of, period_id: ranking.period_id };
+            return self.small_view(resolved, ranking.board, of).await.map(ReadPath::Index);
         }
         // While the index loads, SQL answers, unless the index is ready first.
         let board = match self.index_state(slug, resolved, ranking) {
@@ -324,22 +326,27 @@ impl IndexRegistry {
         ready.into_iter().map(view).collect()
     }
 
-    /// Returns a small ranking as a statement reads it that starts after this call.
+    /// Returns a small ranking as a round reads it that starts after this call.
     ///
-    /// [`Error::Replaced`] if `resolved` no longer holds.
-    async fn small_view(self: &Arc<Self>, resolved: &ResolvedPeriod, ranking: RankingRef) -> Result<IndexView> {
-        let reader = || (ranking.board, self.index_reader.clone(), self.users.clone());
-        let asked = self.board(ranking.board).small.ask(ranking.ranking_id, reader);
+    /// [`Error::Replaced`] if `resolved` no longer holds, or if the ranking is large or deleted.
+    pub(super) async fn small_view(
+        self: &Arc<Self>,
+        resolved: &ResolvedPeriod,
+        template_id: i32,
+        of: SmallRef,
+    ) -> Result<IndexView> {
+        let reader = || (template_id, self.index_reader.clone(), self.users.clone());
+        let asked = self.board(template_id).small.ask(of, reader);
         let read = match timeout(self.pool_wait, asked).await {
             Ok(read) => read.ok_or(Error::Stopping)??,
             Err(_) => return Err(Error::overload("too many reads are waiting")),
         };
-        let small = SmallRanking::of(&read, ranking.ranking_id)?.ok_or(Error::Replaced)?;
+        let small = SmallRanking::of(&read, of)?.ok_or(Error::Replaced)?;
         if !resolved.holds_at(small.read_at) {
             return Err(Error::Replaced);
         }
         if small.loaded.index.len() >= LARGE_PLAYERS {
-            self.start_growth(ranking.players_of);
+            self.start_growth(of.board_id);
         }
         Ok(IndexView { indexes: Arc::clone(self), source: ViewSource::Small(Arc::new(small)) })
     }

@@ -29,11 +29,12 @@ use crate::{
     store::{
         Reader,
         index::StoredProfile,
-        period::{PeriodSource, ResolvedPeriod},
+        period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{
             LocalPart, LocalRow, LocalRows, PlayerGroup, RankingState, StoredKey, StoredPlayer, StoredRow,
             StoredStanding,
         },
+        small::SmallRef,
     },
 };
 
@@ -82,6 +83,13 @@ pub(crate) async fn with_source<'a, T, F: Future<Output = Result<T>>>(
     read: impl Fn(RankSource<'a>) -> F,
 ) -> Result<T> {
     let read = &read;
+    if let Some(source) = small_source(rankings, board, selector).await? {
+        match read(source).await {
+            // Large, or its period has ended.
+            Err(Error::Replaced) => rankings.periods.forget(board.owner, selector),
+            found => return found,
+        }
+    }
     period::read_current(rankings, board, selector, |resolved| async move {
         // Choose the source that answers.
         let (resolved, kind) = match resolved {
@@ -99,6 +107,40 @@ pub(crate) async fn with_source<'a, T, F: Future<Output = Result<T>>>(
         read(RankSource { rankings, board, resolved, kind }).await
     })
     .await
+}
+
+/// Returns a ranking of a template's board, if it is small: the template has the same periods, so that
+/// most boards need no look-up of their own.
+async fn small_source<'a>(
+    rankings: &'a Rankings,
+    board: &'a Board,
+    selector: &PeriodSelector,
+) -> Result<Option<RankSource<'a>>> {
+    let key = (board.id, selector.clone());
+    let is_current = matches!(selector, PeriodSelector::Current(_));
+    if board.template.is_none() || board.is_future() || !is_current || rankings.periods.get(&key).is_some() {
+        return Ok(None);
+    }
+    let key = (board.owner, key.1);
+    let found = if let Some((resolved, PeriodSource::Live(ranking))) = rankings.periods.get(&key) {
+        (resolved, ranking)
+    } else {
+        let template = Board { id: board.owner, ..board.clone() };
+        match period::resolve(rankings, &template, selector).await? {
+            PeriodResolution::Players(resolved, PeriodSource::Live(ranking)) => (resolved, ranking),
+            _ => return Ok(None),
+        }
+    };
+    let (resolved, RankingRef { period_id, .. }) = found;
+    let of = SmallRef { board_id: board.id, period_id };
+    match rankings.indexes.small_view(&resolved, board.owner, of).await {
+        Ok(view) => Ok(Some(RankSource::from_index(rankings, board, resolved, view))),
+        Err(Error::Replaced) => {
+            rankings.periods.forget(board.owner, selector);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 impl<'a> RankSource<'a> {

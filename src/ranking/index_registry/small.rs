@@ -20,14 +20,18 @@ use crate::{
         rank_index::{RankIndex, key::RankKey},
         user_lookup::UserLookup,
     },
-    store::{IndexReader, rank::Version, small::SmallRead},
+    store::{
+        IndexReader,
+        rank::Version,
+        small::{SmallRead, SmallRef},
+    },
 };
 
 /// Small rankings of one statement.
 const READ_AT_ONCE: usize = 256;
 
 /// Bytes of a ranking in memory besides its keys, about.
-const OVERHEAD: usize = 128;
+const OVERHEAD: usize = 192;
 
 /// The keys of a ranking, best first.
 type Keys = Arc<[RankKey]>;
@@ -42,7 +46,7 @@ pub(super) struct Reached {
 }
 
 /// Current small rankings, as rounds have reached them.
-pub(super) type SmallRankings = Arc<HashMap<RankingId, (Keys, Arc<Reached>)>>;
+pub(super) type SmallRankings = Arc<HashMap<SmallRef, (Keys, Arc<Reached>)>>;
 
 /// A small ranking for one reader.
 #[derive(Debug)]
@@ -56,7 +60,7 @@ pub(super) struct SmallRanking {
 /// The small rankings of a template.
 #[derive(Debug)]
 pub(super) struct TemplateRankings {
-    rounds: Arc<Batcher<RankingId, Result<SmallRankings>>>,
+    rounds: Arc<Batcher<SmallRef, Result<SmallRankings>>>,
     kept: Mutex<Kept>,
 }
 
@@ -65,6 +69,8 @@ pub(super) struct TemplateRankings {
 struct Kept {
     newer: HashMap<RankingId, Keys>,
     older: HashMap<RankingId, Keys>,
+    /// Ids of rankings, also of some that are no longer in memory.
+    ids: HashMap<SmallRef, RankingId>,
     /// Bytes of the newer and of the older half.
     bytes: [usize; 2],
     max_bytes: usize,
@@ -81,10 +87,10 @@ impl TemplateRankings {
     /// Requests a ranking as a round reads it that begins after this call.
     pub(super) fn ask(
         self: &Arc<Self>,
-        ranking_id: RankingId,
+        of: SmallRef,
         reader: impl FnOnce() -> (i32, IndexReader, UserLookup),
     ) -> PendingAnswer<Result<SmallRankings>> {
-        self.rounds.ask(ranking_id, || {
+        self.rounds.ask(of, || {
             let (template_id, index_reader, users) = reader();
             Rounds { template_id, index_reader, users, rankings: Arc::clone(self) }
         })
@@ -122,20 +128,22 @@ impl TemplateRankings {
 }
 
 impl Kept {
-    /// Returns the keys of a ranking, and moves it to the newer half.
-    fn get(&mut self, ranking_id: RankingId) -> Option<Keys> {
+    /// Returns id and keys of a ranking, and moves it to the newer half.
+    fn get(&mut self, of: SmallRef) -> Option<(RankingId, Keys)> {
+        let ranking_id = *self.ids.get(&of)?;
         if let Some(keys) = self.newer.get(&ranking_id) {
-            return Some(Arc::clone(keys));
+            return Some((ranking_id, Arc::clone(keys)));
         }
         let keys = self.older.remove(&ranking_id)?;
         self.bytes[1] -= bytes_of(&keys);
-        self.put(ranking_id, Arc::clone(&keys));
-        Some(keys)
+        self.put(of, ranking_id, Arc::clone(&keys));
+        Some((ranking_id, keys))
     }
 
-    fn put(&mut self, ranking_id: RankingId, keys: Keys) {
+    fn put(&mut self, of: SmallRef, ranking_id: RankingId, keys: Keys) {
         self.remove(ranking_id);
         self.bytes[0] += bytes_of(&keys);
+        self.ids.insert(of, ranking_id);
         self.newer.insert(ranking_id, keys);
         self.shrink();
     }
@@ -151,8 +159,7 @@ impl Kept {
         while self.bytes[0] > self.max_bytes / 2 || self.bytes[0] + self.bytes[1] > self.max_bytes {
             self.turn();
             if self.bytes[1] > self.max_bytes {
-                self.older = HashMap::new();
-                self.bytes[1] = 0;
+                self.turn();
             }
         }
     }
@@ -161,6 +168,7 @@ impl Kept {
     fn turn(&mut self) {
         self.older = mem::take(&mut self.newer);
         self.bytes = [0, self.bytes[0]];
+        self.ids.retain(|_, id| self.older.contains_key(id));
     }
 
     /// Applies what a round has read.
@@ -171,8 +179,10 @@ impl Kept {
             *self = Self { max_bytes: self.max_bytes, ..Self::default() };
         }
         self.version = Some(read.version.clone());
-        for (ranking_id, keys) in keys {
-            self.put(*ranking_id, Arc::clone(keys));
+        for (of, ranking_id) in &read.current {
+            if let Some((id, keys)) = ranking_id.and_then(|id| keys.get_key_value(&id)) {
+                self.put(*of, *id, Arc::clone(keys));
+            }
         }
     }
 }
@@ -189,8 +199,8 @@ struct Rounds {
     rankings: Arc<TemplateRankings>,
 }
 
-impl Work<RankingId, Result<SmallRankings>> for Rounds {
-    async fn answer(&mut self, mut asked: Vec<RankingId>) -> Result<SmallRankings> {
+impl Work<SmallRef, Result<SmallRankings>> for Rounds {
+    async fn answer(&mut self, mut asked: Vec<SmallRef>) -> Result<SmallRankings> {
         asked.sort_unstable();
         asked.dedup();
         let mut answers = HashMap::with_capacity(asked.len());
@@ -202,23 +212,31 @@ impl Work<RankingId, Result<SmallRankings>> for Rounds {
 }
 
 impl Rounds {
-    async fn round(&self, asked: &[RankingId], answers: &mut HashMap<RankingId, (Keys, Arc<Reached>)>) -> Result<()> {
-        let (found, known): (HashMap<RankingId, Keys>, _) = {
+    async fn round(&self, asked: &[SmallRef], answers: &mut HashMap<SmallRef, (Keys, Arc<Reached>)>) -> Result<()> {
+        let mut found: HashMap<RankingId, Keys> = HashMap::new();
+        let (asked, known): (Vec<_>, _) = {
             let mut kept = self.rankings.kept();
-            let found = asked.iter().filter_map(|id| Some((*id, kept.get(*id)?))).collect();
-            (found, kept.version.clone())
+            let kept_id = |of: &SmallRef| {
+                let (id, keys) = kept.get(*of)?;
+                found.insert(id, keys);
+                Some(id)
+            };
+            (asked.iter().copied().zip(asked.iter().map(kept_id)).collect(), kept.version.clone())
         };
-        let ids: Vec<RankingId> = found.keys().copied().collect();
-        let mut read = self.index_reader.small_rankings(self.template_id, asked, &ids, known.as_ref()).await?;
+        let mut read = self.index_reader.small_rankings(self.template_id, &asked, known.as_ref()).await?;
         let keys = mem::take(&mut read.read).into_iter().map(|(id, keys)| Ok((id, in_order(keys)?)));
         let keys: HashMap<RankingId, Keys> = keys.collect::<Result<_>>()?;
         self.rankings.kept().apply(&read, &keys);
         let SmallRead { read_at, version, revision, current, .. } = read;
         self.users.catch_up(&version.epoch, revision).await?;
         let reached = Arc::new(Reached { version, revision, read_at });
-        for id in current {
-            if let Some(keys) = keys.get(&id).or_else(|| found.get(&id)) {
-                answers.insert(id, (Arc::clone(keys), Arc::clone(&reached)));
+        for (of, ranking_id) in current {
+            let keys = match ranking_id {
+                Some(id) => keys.get(&id).or_else(|| found.get(&id)).cloned(),
+                None => Some(Keys::default()),
+            };
+            if let Some(keys) = keys {
+                answers.insert(of, (keys, Arc::clone(&reached)));
             }
         }
         Ok(())
@@ -239,8 +257,8 @@ fn in_order(players: Vec<(i64, i64, i64)>) -> Result<Keys> {
 
 impl SmallRanking {
     /// Returns a ranking of an answer; `None` if it is not current.
-    pub(super) fn of(rankings: &SmallRankings, ranking_id: RankingId) -> Result<Option<Self>> {
-        let Some((keys, reached)) = rankings.get(&ranking_id) else { return Ok(None) };
+    pub(super) fn of(rankings: &SmallRankings, of: SmallRef) -> Result<Option<Self>> {
+        let Some((keys, reached)) = rankings.get(&of) else { return Ok(None) };
         let mut builder = RankIndex::small_builder(keys.len());
         for key in &**keys {
             builder.push(*key).map_err(|error| Error::Internal(error.to_string()))?;
