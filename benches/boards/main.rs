@@ -23,6 +23,10 @@ use common::{
 };
 
 const SECONDS: u32 = 8;
+/// MiB for the indexes of an instance of little memory.
+const SMALL_MEMORY: &str = "128";
+/// Boards per second of a warm-up.
+const READS_OF_BOARDS: u32 = 1_000;
 /// Players of the board with a league.
 const LEAGUE_PLAYERS: u32 = 3_000;
 /// Callers who write scores while a week is closed.
@@ -55,7 +59,7 @@ async fn main() -> BenchResult<()> {
 }
 
 fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, has_weeks: bool) -> BenchResult<()> {
-    let serve = Serve::start(bench, &["--no-maintenance", "--index-memory", "256", "--key-boards", "0"])?;
+    let serve = Serve::start(bench, &["--no-maintenance", "--key-boards", "0"])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     // The players of board n are those after n, in steps.
     let board = format!("local n = math.random({boards})");
@@ -114,22 +118,22 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
             ],
         },
     ];
-    let run = |request: &str, connections, seconds, seed| {
-        wrk::run(
-            dir,
-            &Run { address: &serve.address, connections, seconds, seed, key: key.trim(), request, varies: true },
-        )
+    let run_at = |address: &str, request: &str, connections, seconds, seed| {
+        wrk::run(dir, &Run { address, connections, seconds, seed, key: key.trim(), request, varies: true })
     };
+    let run = |request: &str, connections, seconds, seed| run_at(&serve.address, request, connections, seconds, seed);
     println!("| load | boards of a template, per second | p50, ms | one board, per second | p50, ms | ratio |");
     println!("| --- | --- | --- | --- | --- | --- |");
     let wanted = env::var("BENCH_LOADS").unwrap_or_default();
     for Load { what, connections, requests } in loads.iter().filter(|load| load.what.contains(&wanted)) {
         let mut rates: [Vec<f64>; 2] = Default::default();
         let mut waits: [Vec<f64>; 2] = Default::default();
-        // The first round warms up.
+        // The first round warms up; that of reads until most boards have been read.
         for round in 0..=rounds {
             for (n, request) in requests.iter().enumerate() {
-                let answers = run(request, *connections, SECONDS, round)?;
+                let warm_up = if what.contains("score") { SECONDS } else { SECONDS.max(boards / READS_OF_BOARDS) };
+                let seconds = if round > 0 { SECONDS } else { warm_up };
+                let answers = run(request, *connections, seconds, round)?;
                 if answers.errors > 0 {
                     return Err(format!("{what}: {answers:?}").into());
                 }
@@ -143,6 +147,11 @@ fn measure(bench: &Bench, dir: &Path, [boards, players]: [u32; 2], rounds: u32, 
         println!("| {what} | {small:.0} | {small_p50:.2} | {one:.0} | {one_p50:.2} | {:.2} |", small / one);
     }
     println!("\npeak memory of the instance: {:.0} MiB", serve.peak_memory_mb()?);
+    // An instance of little memory, which reads most boards once or twice.
+    let small = Serve::start(bench, &["--no-maintenance", "--index-memory", SMALL_MEMORY])?;
+    run_at(&small.address, &loads[0].requests[0], 32, SECONDS.max(boards / READS_OF_BOARDS), 0)?;
+    println!("with --index-memory {SMALL_MEMORY}, after ranks on random boards: {:.0} MiB", small.peak_memory_mb()?);
+    drop(small);
     if has_weeks {
         close_week(bench, &|seconds, seed| run(&of_board("POST", "/scores'", score), CLOSING_CALLERS, seconds, seed))?;
     }
