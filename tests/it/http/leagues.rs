@@ -11,7 +11,7 @@ use crate::{
         TestDb,
         leagues::{cohorts_are_sound, end_periods},
         make_key, run,
-        wait::within,
+        wait::{until, within},
     },
 };
 
@@ -84,6 +84,12 @@ async fn a_full_cohort_shows_every_change() {
             assert_eq!(rows(&site, user).await, wanted, "{user}");
         }
     };
+    // The first read loads the rank index, without which nothing is kept.
+    site.get("/v1/boards/main/scores?period=week").await.is(200);
+    until("the rank index is loaded", async || {
+        site.get("/metrics").await.text.contains("centile_index_players{index=\"main/week")
+    })
+    .await;
     shows(json!([[1, "ann", 30, 1], [2, "bob", 20, 0], [3, "cid", 10, 0]])).await;
     score(&site, &[("cid", 50)]).await;
     shows(json!([[1, "cid", 60, 1], [2, "ann", 30, 0], [3, "bob", 20, 0]])).await;
