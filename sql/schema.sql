@@ -565,11 +565,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock(1128615508, -3);
     v_other := (SELECT min(b.slug) FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.board_id WHERE s.source_board_id = v_board.id);
     IF v_other IS NOT NULL THEN
-        RAISE EXCEPTION 'board % is a source of board %', p_slug, v_other USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Remove it from the sources first.';
+        RAISE EXCEPTION 'board % is a source of board %', p_slug, v_other USING ERRCODE = 'CB409', HINT = 'Remove it from the sources first.';
     ELSIF EXISTS (SELECT FROM centile_store.imports i WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
-        RAISE EXCEPTION 'an import into board % is open', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Let it end, or run centile import --abandon.';
+        RAISE EXCEPTION 'board % has an open import', p_slug USING ERRCODE = 'CB409', HINT = 'Let it end, or run centile import --abandon.';
     ELSIF (SELECT t.boards FROM centile_store.templates t WHERE t.board_id = v_board.id FOR UPDATE) > 0 THEN
-        RAISE EXCEPTION 'template % has boards', p_slug USING ERRCODE = 'CB409', DETAIL = 'board_in_use', HINT = 'Delete them first.';
+        RAISE EXCEPTION 'template % still has boards', (SELECT t.name FROM centile_store.templates t WHERE t.board_id = v_board.id) USING ERRCODE = 'CB409', HINT = 'Delete its boards first.';
     END IF;
     INSERT INTO centile_store.deletions (board_id, owner_id) VALUES (v_board.id, v_owner);
     IF v_owner = v_board.id THEN
@@ -1444,7 +1444,7 @@ DECLARE
     v_error text[];
 BEGIN
     IF v_board.is_template OR centile_store.owner_of(v_board.id) <> v_board.id THEN
-        RAISE EXCEPTION 'boards of templates have no leagues' USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Create a board of its own.';
+        RAISE EXCEPTION 'a board of a template cannot have a league' USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Create a board of its own.';
     ELSIF to_regclass('centile_lanes.groups') IS NOT NULL THEN
         RAISE EXCEPTION 'a cluster has no leagues' USING ERRCODE = 'CB409';
     END IF;
@@ -1452,11 +1452,14 @@ BEGIN
     v_board := centile_store.lock_structure(v_board.id, true);
     SELECT * INTO v_was FROM centile_store.leagues l WHERE (l.name = p_name OR l.board_id = v_board.id) AND l.deleted_at IS NULL ORDER BY l.name <> p_name LIMIT 1;
     IF v_was.name <> p_name THEN
-        RAISE EXCEPTION 'board % has league %', p_board, v_was.name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Delete it first.';
+        RAISE EXCEPTION 'board % already has league %', p_board, v_was.name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Delete that league first.';
     ELSIF (v_was.board_id, v_was.kind, v_was.size, v_was.divisions) <> (v_board.id, p_period, p_size, p_divisions) THEN
-        RAISE EXCEPTION 'league % exists with another board, period, size or other divisions', p_name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Create another league.';
+        RAISE EXCEPTION 'board, period, size and divisions of league % cannot change', p_name USING ERRCODE = 'CB409', DETAIL = 'league_exists', HINT = 'Create another league.';
     ELSIF v_was.id IS NULL AND (p_period = ANY (v_board.periods) AND p_period <> 'all_time') IS NOT TRUE THEN
         RAISE EXCEPTION 'is not a kind of period of the board, such as week' USING ERRCODE = 'CB422', DETAIL = 'period';
+    -- An interrupted closing may have relegated idle players already.
+    ELSIF v_was.idle <> coalesce(p_idle, v_was.idle) AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_was.period_id AND p.state <> 'closed' AND p.cut_off_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'a period of league % is being closed', p_name USING ERRCODE = 'CB001', HINT = 'Retry afterwards.';
     END IF;
     BEGIN
         IF v_was.id IS NULL THEN
@@ -1514,7 +1517,7 @@ BEGIN
         v_other := (SELECT t.name FROM centile_store.templates t JOIN centile_store.boards b ON b.id = t.board_id
                     WHERE starts_with(b.slug, rtrim(p_pattern, '*')) OR starts_with(p_pattern, rtrim(b.slug, '*')));
         IF v_other IS NOT NULL THEN
-            RAISE EXCEPTION 'some names would also match template %', v_other USING ERRCODE = 'CB409', DETAIL = 'template_overlaps', HINT = 'Choose a pattern that shares no names with it.';
+            RAISE EXCEPTION 'some names would also match template %', v_other USING ERRCODE = 'CB409', HINT = 'Choose a pattern that shares no names with it.';
         END IF;
         INSERT INTO centile_store.templates (board_id, name)
         VALUES (centile_store.add_board(p_pattern, p_rules, true, p_actor), p_name)
@@ -2071,8 +2074,10 @@ $$;
 COMMENT ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) IS 'Adds edges from players to friends and returns the result of each: added, repeated, self, missing, erased or full. Example: SELECT centile_store.add_friends(''{ann,ann}'', ''{dan,ann}'');';
 
 CREATE FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigint[], p_players_of integer[]) RETURNS SETOF bigint
-    LANGUAGE sql
+    LANGUAGE plpgsql
     AS $$
+BEGIN
+    RETURN QUERY
     -- removed_bucket: centile_store.remove_released has no rows to look for.
     INSERT INTO centile_store.rankings (board_id, period_id, players_of, lanes, has_bucket_rows, removed_bucket, buckets, low_rank_keys, low_tie_keys, low_user_keys)
     SELECT p_board_id, r.period_id, r.players_of, b.lanes, false, 100, '{100}', x.low, x.low, x.low
@@ -2081,7 +2086,8 @@ CREATE FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigi
     CROSS JOIN (SELECT ARRAY[centile_store.key_min()] AS low) x
     ORDER BY r.period_id, r.players_of
     ON CONFLICT (period_id, players_of) WHERE players_of <> board_id AND released_at IS NULL DO NOTHING
-    RETURNING id
+    RETURNING id;
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.add_rankings(p_board_id integer, p_period_ids bigint[], p_players_of integer[]) IS 'Creates empty rankings without bucket rows, and returns their ids. Example: SELECT centile_store.add_rankings(1, ''{}'', ''{}'');';
@@ -3721,9 +3727,9 @@ BEGIN
     SELECT * INTO v_league FROM centile_store.leagues l
     WHERE l.board_id = p_period.board_id AND l.kind = p_period.kind AND l.deleted_at IS NULL AND p_period.segment = '' AND p_period.starts_at >= l.next_from;
     IF v_league.period_id <> p_period.id THEN
-        RAISE EXCEPTION 'an earlier period of league % is not closed', v_league.name USING ERRCODE = 'CB409', HINT = 'Close it first.';
+        RAISE EXCEPTION 'an earlier period of league % is not closed', v_league.name USING ERRCODE = 'CB409', HINT = 'Close the earlier period first.';
     ELSIF EXISTS (SELECT FROM centile_store.league_members m WHERE m.league_id = v_league.id AND m.period_id = p_period.id AND m.division IS NULL) THEN
-        RAISE EXCEPTION 'players of league % wait for their cohorts', v_league.name USING ERRCODE = 'CB001', HINT = 'Retry: centile close --due continues.';
+        RAISE EXCEPTION 'players of league % still wait for their cohorts', v_league.name USING ERRCODE = 'CB001', HINT = 'Retry: centile close --due continues.';
     END IF;
 END
 $$;
@@ -3750,7 +3756,7 @@ CREATE FUNCTION centile_store.check_own_board(p_board centile_store.boards) RETU
     AS $$
 BEGIN
     IF centile_store.owner_of(p_board.id) <> p_board.id THEN
-        RAISE EXCEPTION 'board % has the rules of a template', p_board.slug USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Change the template.';
+        RAISE EXCEPTION 'board % belongs to a template, whose rules apply', p_board.slug USING ERRCODE = 'CB409', DETAIL = 'board_of_template', HINT = 'Change the template.';
     END IF;
 END
 $$;
@@ -3854,7 +3860,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
-CREATE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 2000) RETURNS bigint
+CREATE FUNCTION centile_store.close_boards(p_period_id bigint, p_limit integer DEFAULT 1000) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -3868,8 +3874,9 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    v_boards := ARRAY(SELECT DISTINCT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
-                      WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id
+    -- Rankings are released after the period is closed.
+    v_boards := ARRAY(SELECT g.players_of FROM centile_store.rankings g JOIN centile_store.template_boards t ON t.id = g.players_of
+                      WHERE g.players_of > v_cut_off.last_board AND g.period_id = p_period_id AND g.players_of <> g.board_id AND g.released_at IS NULL
                       ORDER BY g.players_of LIMIT p_limit);
     PERFORM centile_store.write_results(v_period, v_boards, v_cut_off.batches);
     UPDATE centile_store.cut_offs c SET last_board = v_boards[cardinality(v_boards)] WHERE c.period_id = p_period_id AND v_boards <> '{}';
@@ -4104,7 +4111,8 @@ BEGIN
     JOIN centile_store.leagues l ON l.id = c.league_id
     CROSS JOIN LATERAL (
         SELECT max(r.ranked) AS ranked,
-               jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division)
+               jsonb_agg(jsonb_build_object('rank', r.rank, 'user_id', u.external_id, 'name', u.name, 'avatar_url', u.avatar, 'score', r.score, 'move', r.division_after - r.division,
+                                            'key', CASE WHEN r.rank_key IS NOT NULL THEN jsonb_build_array(r.rank_key, r.tie_key, r.user_id) END)
                          ORDER BY r.rank, u.id) AS rows
         FROM centile_store.cohort_rows r JOIN centile_store.users u ON u.id = r.user_id WHERE r.cohort_id = c.id) r
     WHERE c.id = p_cohort_id);
@@ -6678,7 +6686,7 @@ BEGIN
         CROSS JOIN LATERAL (SELECT c.ranking_ids, c.user_ids, c.rank_keys, c.tie_keys FROM centile_store.batch_log c
                             WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now ORDER BY c.batch) c
         CROSS JOIN LATERAL unnest(c.ranking_ids, c.user_ids, c.rank_keys, c.tie_keys) AS e (ranking_id, user_id, rank_key, tie_key)
-        WHERE e.ranking_id = ANY (p_ranking_ids);
+        WHERE p_ranking_ids IS NULL OR e.ranking_id = ANY (p_ranking_ids);
     END IF;
 END
 $$;
@@ -7544,7 +7552,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     SELECT * INTO v_league FROM centile_store.leagues l
     WHERE l.board_id = v_period.board_id AND l.kind = v_period.kind AND l.deleted_at IS NULL AND v_period.segment = ''
-      AND (v_period.state = 'closed' OR l.period_id = p_period_id);
+      AND (v_period.state = 'closed' OR l.period_id = p_period_id)
+    FOR KEY SHARE;
     IF NOT FOUND THEN
         RETURN;
     END IF;
@@ -7783,7 +7792,7 @@ BEGIN
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
         SELECT * INTO has_all_changes, changed_rankings, changed_users, rank_keys, tie_keys
-        FROM centile_store.logged_changes(p_board_id, ranking_ids, p_batches, batches, p_limit, p_change_limit);
+        FROM centile_store.logged_changes(p_board_id, coalesce(ranking_ids, '{}'), p_batches, batches, p_limit, p_change_limit);
     END IF;
 
     SELECT * INTO revision, has_all_profiles, profile_ids, external_ids, names, avatars FROM centile_store.changed_profiles(p_revision);
@@ -8932,29 +8941,47 @@ $$;
 
 COMMENT ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) IS 'Replaces a damaged ranking of a template''s board, and returns the new one. Example: SELECT centile_store.shrink_ranking(1) IS NULL AS is_sound;';
 
-CREATE FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) RETURNS TABLE(ranking_id bigint, epoch text, read_at timestamp with time zone, batches bigint[], revision bigint, user_ids bigint[], rank_keys bigint[], tie_keys bigint[])
+CREATE FUNCTION centile_store.small_rankings(p_template_id integer, p_board_ids integer[], p_period_ids bigint[], p_kept_ids bigint[], p_epoch text, p_batches bigint[], OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT has_all_changes boolean, OUT changed_ids bigint[], OUT places integer[], OUT ranking_ids bigint[], OUT read_ids bigint[], OUT player_rankings bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
-    SET enable_seqscan TO 'off'
-    SET enable_hashjoin TO 'off'
-    SET enable_mergejoin TO 'off'
     AS $$
 #variable_conflict use_column
 BEGIN
-    RETURN QUERY
-    SELECT g.id, centile.epoch(), statement_timestamp(), centile_store.lane_batches(g.board_id, g.lanes), (SELECT v.revision FROM centile_store.profile_revision v), e.*
-    FROM unnest(p_ranking_ids) AS r (id)
-    JOIN centile_store.rankings g ON g.id = r.id AND g.players_of <> g.board_id AND NOT g.has_bucket_rows
-    JOIN centile_store.template_boards b ON b.id = g.players_of
-    JOIN centile_store.periods q ON q.id = g.period_id AND q.ranking_id IS NOT NULL
-    CROSS JOIN LATERAL (
-        SELECT array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
-        FROM centile_store.players p
-        CROSS JOIN LATERAL (SELECT array_position(p.period_ids, g.period_id) AS place OFFSET 0) n
-        WHERE p.board_id = g.players_of AND n.place IS NOT NULL) e;
+    epoch := centile.epoch();
+    read_at := statement_timestamp();
+    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
+    -- As centile_store.lane_batches, without a call.
+    SELECT ARRAY(SELECT (SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = b.id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+                 FROM generate_series(0, b.lanes - 1) AS n ORDER BY n)
+    INTO batches FROM centile_store.boards b WHERE b.id = p_template_id;
+    -- Nested loops, however small the tables were when PostgreSQL made the plan.
+    SELECT array_agg(r.place), array_agg(coalesce(g.id, 0)) INTO places, ranking_ids
+    FROM unnest(p_board_ids, p_period_ids) WITH ORDINALITY AS r (board_id, period_id, place)
+    CROSS JOIN LATERAL (SELECT FROM centile_store.template_boards b WHERE b.id = r.board_id AND b.template_id = p_template_id OFFSET 0) b
+    CROSS JOIN LATERAL (SELECT FROM centile_store.periods q WHERE q.id = r.period_id AND q.ranking_id IS NOT NULL OFFSET 0) q
+    LEFT JOIN LATERAL (SELECT g.id, g.has_bucket_rows FROM centile_store.rankings g
+                       WHERE g.period_id = r.period_id AND g.players_of = r.board_id AND g.players_of <> g.board_id AND g.released_at IS NULL OFFSET 0) g ON true
+    WHERE g.has_bucket_rows IS NOT TRUE;
+
+    has_all_changes := coalesce(epoch = p_epoch AND cardinality(batches) = cardinality(p_batches), false);
+    IF has_all_changes AND batches <> p_batches THEN
+        SELECT c.has_all, ARRAY(SELECT DISTINCT e.id FROM unnest(c.ranking_ids) AS e (id) WHERE e.id IS NOT NULL) INTO has_all_changes, changed_ids
+        FROM centile_store.logged_changes(p_template_id, NULL, p_batches, batches, 2000, 200000) c;
+    END IF;
+
+    read_ids := ARRAY(SELECT r.id FROM unnest(ranking_ids) AS r (id)
+                      WHERE r.id <> 0 AND (NOT has_all_changes OR r.id <> ALL (p_kept_ids) OR r.id = ANY (changed_ids)));
+    IF read_ids <> '{}' THEN
+        SELECT array_agg(r.id), array_agg(p.user_id), array_agg(p.rank_keys[n.place]), array_agg(p.tie_keys[n.place])
+        INTO player_rankings, user_ids, rank_keys, tie_keys
+        FROM unnest(places, ranking_ids) AS r (place, id)
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.players p WHERE p.board_id = p_board_ids[r.place] OFFSET 0) p
+        CROSS JOIN LATERAL (SELECT array_position(p.period_ids, p_period_ids[r.place]) AS place OFFSET 0) n
+        WHERE r.id = ANY (read_ids) AND n.place IS NOT NULL;
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) IS 'Players and keys of rankings of a template''s boards. Example: SELECT user_ids FROM centile_store.small_rankings(''{1}'');';
+COMMENT ON FUNCTION centile_store.small_rankings(p_template_id integer, p_board_ids integer[], p_period_ids bigint[], p_kept_ids bigint[], p_epoch text, p_batches bigint[], OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT has_all_changes boolean, OUT changed_ids bigint[], OUT places integer[], OUT ranking_ids bigint[], OUT read_ids bigint[], OUT player_rankings bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Players and keys of rankings of a template''s boards, and which have changed. Example: SELECT read_ids FROM centile_store.small_rankings(1, ''{2}'', ''{1}'', ''{0}'', NULL, NULL);';
 
 CREATE FUNCTION centile_store.snapshot_entries(p_period_id bigint) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE plpgsql STABLE ROWS 1e+06
@@ -9156,9 +9183,11 @@ $$;
 COMMENT ON FUNCTION centile_store.take_inbox(p_board_id integer, p_from bigint, p_limit integer) IS 'Submitted events of a board in their order, unless another session has taken them. Example: SELECT user_id, points FROM centile_store.take_inbox(1, 1, 1000);';
 
 CREATE FUNCTION centile_store.template_of(p_slug text) RETURNS integer
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     AS $$
-    SELECT b.id FROM centile_store.boards b WHERE b.is_template AND starts_with(p_slug, rtrim(b.slug, '*'))
+BEGIN
+    RETURN (SELECT b.id FROM centile_store.boards b WHERE b.is_template AND starts_with(p_slug, rtrim(b.slug, '*')));
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.template_of(p_slug text) IS 'The template whose pattern a name of a board matches; NULL without one. Example: SELECT centile_store.template_of(''main'');';
@@ -10320,7 +10349,9 @@ CREATE VIEW centile_store.cohort_rows AS
         CASE
             WHEN x.is_closed THEN x.division_after
             ELSE centile_store.league_move(x.league, x.division, x.rank, x.tied, x.ranked)
-        END AS division_after
+        END AS division_after,
+    x.rank_key,
+    x.tie_key
    FROM ( SELECT l.*::centile_store.leagues AS league,
             l.id AS league_id,
             c.period_id,
@@ -10347,7 +10378,9 @@ CREATE VIEW centile_store.cohort_rows AS
                 CASE
                     WHEN (q.state = 'closed'::text) THEN (m.rank)::bigint
                     ELSE k.rank_key
-                END) OVER (PARTITION BY c.id) AS ranked
+                END) OVER (PARTITION BY c.id) AS ranked,
+            k.rank_key,
+            k.tie_key
            FROM (((((centile_store.league_cohorts c
              JOIN centile_store.leagues l ON ((l.id = c.league_id)))
              JOIN centile_store.boards b ON ((b.id = l.board_id)))
@@ -12555,8 +12588,8 @@ GRANT ALL ON FUNCTION centile_store.shown_time(p_tie_key bigint, p_tiebreak_orde
 REVOKE ALL ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.shrink_ranking(p_ranking_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.small_rankings(p_ranking_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.small_rankings(p_template_id integer, p_board_ids integer[], p_period_ids bigint[], p_kept_ids bigint[], p_epoch text, p_batches bigint[], OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT has_all_changes boolean, OUT changed_ids bigint[], OUT places integer[], OUT ranking_ids bigint[], OUT read_ids bigint[], OUT player_rankings bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.small_rankings(p_template_id integer, p_board_ids integer[], p_period_ids bigint[], p_kept_ids bigint[], p_epoch text, p_batches bigint[], OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT has_all_changes boolean, OUT changed_ids bigint[], OUT places integer[], OUT ranking_ids bigint[], OUT read_ids bigint[], OUT player_rankings bigint[], OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) TO centile_service;

@@ -44,7 +44,7 @@ BEGIN
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
         SELECT * INTO has_all_changes, changed_rankings, changed_users, rank_keys, tie_keys
-        FROM centile_store.logged_changes(p_board_id, ranking_ids, p_batches, batches, p_limit, p_change_limit);
+        FROM centile_store.logged_changes(p_board_id, coalesce(ranking_ids, '{}'), p_batches, batches, p_limit, p_change_limit);
     END IF;
 
     SELECT * INTO revision, has_all_profiles, profile_ids, external_ids, names, avatars FROM centile_store.changed_profiles(p_revision);

@@ -91,7 +91,7 @@ pub enum Code {
     GainTooLarge,
     /// The player's score or second number would leave the range of 64 bits.
     ScoreOutOfRange,
-    /// The key or network address has made too many requests.
+    /// The key or network address has made too many requests, or the key has created too many boards.
     RateLimited,
     /// The player has more events in 60 seconds than the board allows.
     TooManyEvents,

@@ -9,6 +9,7 @@ mod load;
 mod memory;
 mod rounds;
 mod small;
+mod small_ranking;
 pub(crate) mod status;
 
 use std::{
@@ -36,7 +37,8 @@ use crate::{
         batcher::{Batcher, Work},
         index_registry::{
             board::{BoardIndexes, IndexSlot, JointResult, LoadedIndex, RoundResult},
-            small::{SmallRanking, TemplateRankings},
+            small::TemplateRankings,
+            small_ranking::SmallRanking,
         },
         rank_index::key::RankKey,
         user_lookup::UserLookup,

@@ -16,8 +16,7 @@ use crate::{
     model::id::RankingId,
     ranking::{
         batcher::{Batcher, PendingAnswer, Work},
-        index_registry::board::LoadedIndex,
-        rank_index::{RankIndex, key::RankKey},
+        rank_index::key::RankKey,
         user_lookup::UserLookup,
     },
     store::{
@@ -39,23 +38,15 @@ type Keys = Arc<[RankKey]>;
 /// The state of the database that a round has reached.
 #[derive(Debug)]
 pub(super) struct Reached {
-    version: Version,
+    pub(super) version: Version,
     /// Profile revision that the directory has reached.
-    revision: i64,
-    read_at: DateTime<Utc>,
-}
-
-/// Current small rankings, as rounds have reached them.
-pub(super) type SmallRankings = Arc<HashMap<SmallRef, (Keys, Arc<Reached>)>>;
-
-/// A small ranking for one reader.
-#[derive(Debug)]
-pub(super) struct SmallRanking {
-    pub(super) loaded: LoadedIndex,
     pub(super) revision: i64,
     /// The database's clock at the start of the statement.
     pub(super) read_at: DateTime<Utc>,
 }
+
+/// Current small rankings, as rounds have reached them.
+pub(super) type SmallRankings = Arc<HashMap<SmallRef, (Keys, Arc<Reached>)>>;
 
 /// The small rankings of a template.
 #[derive(Debug)]
@@ -253,17 +244,4 @@ fn in_order(players: Vec<(i64, i64, i64)>) -> Result<Keys> {
     let mut keys: Vec<RankKey> = keys.collect::<Result<_>>()?;
     keys.sort_unstable_by(|a, b| b.cmp(a));
     Ok(keys.into())
-}
-
-impl SmallRanking {
-    /// Returns a ranking of an answer; `None` if it is not current.
-    pub(super) fn of(rankings: &SmallRankings, of: SmallRef) -> Result<Option<Self>> {
-        let Some((keys, reached)) = rankings.get(&of) else { return Ok(None) };
-        let mut builder = RankIndex::small_builder(keys.len());
-        for key in &**keys {
-            builder.push(*key).map_err(|error| Error::Internal(error.to_string()))?;
-        }
-        let loaded = LoadedIndex::new(Arc::default(), reached.version.clone(), builder.finish(), 0);
-        Ok(Some(Self { loaded, revision: reached.revision, read_at: reached.read_at }))
-    }
 }
