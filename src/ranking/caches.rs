@@ -12,9 +12,11 @@ use crate::{
     model::{
         board::PeriodKind,
         id::{Batch, RankingId},
+        league::LeagueState,
         period::{Period, PeriodSelector},
         rank::{AnsweredBy, Distribution, Page},
         tier::Tiers,
+        user::UserId,
     },
     single_flight::{SingleFlight, SingleFlightCache},
     store::{
@@ -32,6 +34,52 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Approximate bytes of frozen tops that this process keeps.
 const FROZEN_BYTES: u64 = 64 << 20;
+
+/// Places of players in leagues that are kept, and members of kept cohorts.
+const LEAGUE_PLACES: u64 = 100_000;
+const COHORT_MEMBERS: u64 = 200_000;
+
+/// Full cohorts in which each member has a standing. The members of such a cohort never change.
+#[derive(Debug)]
+pub(super) struct CohortCache {
+    /// The cohort of a player, by board and player.
+    places: moka::sync::Cache<(i32, UserId), i64>,
+    cohorts: moka::sync::Cache<i64, Arc<KeptCohort>>,
+}
+
+/// A cohort, and the revision of the board's structure before it was read. Changes of the league and
+/// closings raise the revision.
+#[derive(Debug)]
+pub(super) struct KeptCohort {
+    pub(super) state: LeagueState,
+    pub(super) revision: i64,
+}
+
+impl Default for CohortCache {
+    fn default() -> Self {
+        let members = |_: &i64, kept: &Arc<KeptCohort>| u32::try_from(kept.state.rows.len()).unwrap_or(u32::MAX);
+        Self {
+            places: moka::sync::Cache::new(LEAGUE_PLACES),
+            cohorts: moka::sync::Cache::builder().max_capacity(COHORT_MEMBERS).weigher(members).build(),
+        }
+    }
+}
+
+impl CohortCache {
+    pub(super) fn get(&self, board_id: i32, user: &UserId) -> Option<Arc<KeptCohort>> {
+        self.cohorts.get(&self.places.get(&(board_id, user.clone()))?)
+    }
+
+    pub(super) fn insert(&self, board_id: i32, user: &UserId, cohort_id: i64, kept: KeptCohort) {
+        self.places.insert((board_id, user.clone()), cohort_id);
+        self.cohorts.insert(cohort_id, Arc::new(kept));
+    }
+
+    /// Forgets the place of a player.
+    pub(super) fn forget(&self, board_id: i32, user: &UserId) {
+        self.places.invalidate(&(board_id, user.clone()));
+    }
+}
 
 /// Caches the period of each board and selector.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! SQL computes ranks and moves. This instance uses the answer again for all members, as long as the rank
 //! index has the same key for each of them.
 
-use std::sync::Arc;
+use std::slice;
 
 use chrono::{DateTime, Utc};
 
@@ -16,89 +16,83 @@ use crate::{
         user::UserId,
     },
     ranking::{
+        caches::KeptCohort,
         index_registry::key_of,
+        period::{self, PeriodResolution},
         rankings::Rankings,
-        source::{RankSource, with_source},
+        source::RankSource,
     },
-    store::{index::StoredProfile, rank::StoredKey},
+    store::{index::StoredProfile, period::PeriodSource, rank::StoredKey},
 };
-
-/// Places of players in leagues, for how many players.
-const MAX_PLAYERS: u64 = 100_000;
-
-/// Full cohorts in which each member has a standing, by board and player. The members of such a cohort
-/// never change.
-#[derive(Debug)]
-pub(super) struct CohortCache(moka::sync::Cache<(i32, UserId), Arc<Known>>);
-
-/// A cohort, and the revision of the board's structure before it was read. Changes of the league and
-/// closings raise the revision.
-#[derive(Debug)]
-struct Known {
-    state: LeagueState,
-    revision: i64,
-}
-
-impl Default for CohortCache {
-    fn default() -> Self {
-        Self(moka::sync::Cache::new(MAX_PLAYERS))
-    }
-}
 
 /// Returns a player's place in the league of a board, in the current period.
 ///
-/// [`Error::NotFound`] without a league or player.
+/// [`crate::Error::NotFound`] without a league or player.
 pub(crate) async fn current(rankings: &Rankings, board: &Board, user: &UserId) -> Result<LeagueState> {
-    if let Some(state) = known(rankings, board, user).await {
-        return Ok(state);
+    if let Some(kept) = rankings.cohorts.get(board.id, user).filter(|kept| kept.revision == board.structure_revision) {
+        if let Ok(Some(state)) = confirmed(rankings, board, user, &kept.state).await {
+            return Ok(state);
+        }
+        rankings.cohorts.forget(board.id, user);
     }
     let state = rankings.reader.league_state(board, Some(user), None, None).await?;
     let is_complete = state.rows.len() == usize::try_from(state.size).unwrap_or_default()
         && state.rows.iter().all(|row| row.key.is_some())
         && state.period.state == "open";
-    if is_complete {
-        let known = Arc::new(Known { state: state.clone(), revision: board.structure_revision });
-        for row in &state.rows {
-            rankings.cohorts.0.insert((board.id, row.user_id.parse()?), Arc::clone(&known));
-        }
+    if let (true, Some(cohort_id)) = (is_complete, state.cohort_id) {
+        let kept = KeptCohort { state: state.clone(), revision: board.structure_revision };
+        rankings.cohorts.insert(board.id, user, cohort_id, kept);
     }
     Ok(state)
 }
 
-/// Returns the place from an earlier answer if it still holds.
-async fn known(rankings: &Rankings, board: &Board, user: &UserId) -> Option<LeagueState> {
-    let key = (board.id, user.clone());
-    let known = rankings.cohorts.0.get(&key).filter(|known| known.revision == board.structure_revision)?;
-    let period: PeriodSelector = known.state.period.name.parse().ok()?;
-    let current = PeriodSelector::Current(period.kind());
-    let of = &known.state;
-    let rows = with_source(rankings, board, &current, false, |source| async move { rows(&source, of).await });
-    let rows = rows.await.ok().flatten();
-    if rows.is_none() {
-        rankings.cohorts.0.invalidate(&key);
-    }
-    rows.map(|(rows, read_at)| {
-        let left = (known.state.period.ends_at - read_at).as_seconds_f64().ceil().max(0.0);
-        let mut state = LeagueState { rows, ..known.state.clone() };
-        state.period.seconds_left = left as i64;
-        state
-    })
-}
-
-/// Returns the rows of a cohort with the present names, and the time of the round, unless the standing of a
-/// member has changed.
-async fn rows(source: &RankSource<'_>, of: &LeagueState) -> Result<Option<(Vec<LeagueRow>, DateTime<Utc>)>> {
-    if source.resolved.period.name() != of.period.name {
+/// Returns the place from an earlier answer, if a rank index is ready and confirms it.
+async fn confirmed(
+    rankings: &Rankings,
+    board: &Board,
+    user: &UserId,
+    kept: &LeagueState,
+) -> Result<Option<LeagueState>> {
+    let selector: PeriodSelector = kept.period.name.parse()?;
+    let current = PeriodSelector::Current(selector.kind());
+    let PeriodResolution::Players(resolved, PeriodSource::Live(ranking)) =
+        period::resolve(rankings, board, &current).await?
+    else {
+        return Ok(None);
+    };
+    if resolved.period.name() != kept.period.name {
         return Ok(None);
     }
-    let keys = of.rows.iter().filter_map(|row| row.key);
-    let keys = keys.map(|(rank_key, tie_key, internal_id)| StoredKey { rank_key, tie_key, internal_id });
-    let Some((profiles, read_at)) = source.profiles_if(keys.map(key_of).collect()).await? else { return Ok(None) };
+    let wanted = Some((board.slug.as_str(), &*resolved, ranking));
+    let views = rankings.indexes.index_views(slice::from_ref(&wanted)).await;
+    let Some(view) = views.into_iter().flatten().next() else {
+        rankings.periods.forget(board.id, &current);
+        return Ok(None);
+    };
+    let source = RankSource::from_index(rankings, board, resolved, view);
+    let keys = kept.rows.iter().filter_map(|row| row.key);
+    let keys = keys.map(|(rank_key, tie_key, internal_id)| key_of(StoredKey { rank_key, tie_key, internal_id }));
+    let confirmed = source.profiles_if(keys.collect()).await?;
+    Ok(confirmed.and_then(|(profiles, read_at)| renewed(user, kept, profiles, read_at)))
+}
+
+/// Returns the place with the present names and the time left. `None` if another player has the id now.
+fn renewed(
+    user: &UserId,
+    kept: &LeagueState,
+    profiles: Vec<StoredProfile>,
+    read_at: DateTime<Utc>,
+) -> Option<LeagueState> {
+    if !profiles.iter().any(|profile| profile.external_id == user.as_str()) {
+        return None;
+    }
     let row = |(row, profile): (&LeagueRow, StoredProfile)| LeagueRow {
         user_id: profile.external_id,
         name: profile.name,
         avatar_url: profile.avatar,
         ..*row
     };
-    Ok(Some((of.rows.iter().zip(profiles).map(row).collect(), read_at)))
+    let mut state = LeagueState { rows: kept.rows.iter().zip(profiles).map(row).collect(), ..kept.clone() };
+    state.period.seconds_left = ((kept.period.ends_at - read_at).num_milliseconds().max(0) + 999) / 1_000;
+    Some(state)
 }

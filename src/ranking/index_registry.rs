@@ -143,7 +143,7 @@ pub(crate) struct IndexView {
 enum ViewSource {
     /// An index that the instance keeps, after a round.
     Kept { board: Arc<BoardIndexes>, ranking_id: RankingId, round: Arc<RoundResult> },
-    /// A small ranking, as read for this request.
+    /// A small ranking, as a round has reached it.
     Small(Arc<SmallRanking>),
 }
 
@@ -212,7 +212,10 @@ impl IndexRegistry {
             timeout(CHECK_INTERVAL, futures::future::join_all(answers)).await.ok();
             if turned_at.elapsed() >= KEEP_CURRENT_FOR {
                 turned_at = Instant::now();
-                self.boards().values().for_each(|board| board.small.turn());
+                let small: Vec<_> = self.boards().values().map(|board| Arc::clone(&board.small)).collect();
+                for one in small {
+                    one.turn();
+                }
             }
             self.free_memory().await;
             self.drop_unused();

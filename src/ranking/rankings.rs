@@ -13,8 +13,7 @@ use crate::{
     cache::{Cache, CacheKey},
     ranking::{
         acknowledged::AcknowledgedBatches,
-        caches::{CountsCache, Overviews, PeriodCache, TopCache},
-        cohort::CohortCache,
+        caches::{CohortCache, CountsCache, Overviews, PeriodCache, TopCache},
         index_registry::IndexRegistry,
     },
     store::{BucketWriter, IndexReader, Reader, period::RankingRef},

@@ -85,7 +85,7 @@ pub(crate) async fn with_source<'a, T, F: Future<Output = Result<T>>>(
     let read = &read;
     if let Some(source) = small_source(rankings, board, selector).await? {
         match read(source).await {
-            // Large, or its period has ended.
+            // The epoch or a profile has changed.
             Err(Error::Replaced) => rankings.periods.forget(board.owner, selector),
             found => return found,
         }

@@ -165,7 +165,9 @@ impl Kept {
     /// Applies what a round has read.
     fn apply(&mut self, read: &SmallRead, keys: &HashMap<RankingId, Keys>) {
         if let Some(changed) = &read.changed {
-            changed.iter().for_each(|ranking_id| self.remove(*ranking_id));
+            for ranking_id in changed {
+                self.remove(*ranking_id);
+            }
         } else {
             *self = Self { max_bytes: self.max_bytes, ..Self::default() };
         }

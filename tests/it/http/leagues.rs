@@ -77,7 +77,7 @@ async fn results(site: &Site, user: &str) -> Value {
 /// second finds it in memory.
 #[tokio::test]
 async fn a_full_cohort_shows_every_change() {
-    let (_db, site) = start(json!({}), json!({})).await;
+    let (db, site) = start(json!({}), json!({})).await;
     score(&site, &[("ann", 30), ("bob", 20), ("cid", 10)]).await;
     let shows = async |wanted: Value| {
         for user in ["ann", "bob", "ann"] {
@@ -102,6 +102,11 @@ async fn a_full_cohort_shows_every_change() {
     shows(json!([[1, "ann", 30, 1], [2, "bob", 20, 1], [null, "cid", null, 0]])).await;
     site.admin(Method::POST, "/v1/users/cid/unban", json!({})).await.is(200);
     shows(json!([[1, "cid", 60, 1], [2, "ann", 30, 1], [3, "bob", 20, 0]])).await;
+    // Nothing of an erased player answers for the id, also if somebody else gets it.
+    db.execute("SELECT centile.erase_user('bob')").await;
+    site.get("/v1/boards/main/league?user_id=bob").await.is(404);
+    site.admin(Method::PUT, "/v1/users/bob", json!({})).await.is(201);
+    assert_eq!(site.get("/v1/boards/main/league?user_id=bob").await.is(200)["state"], "none");
     site.admin(Method::DELETE, LEAGUE, Value::Null).await.is(204);
     site.get("/v1/boards/main/league?user_id=ann").await.is(404);
 }
