@@ -245,7 +245,7 @@ fn fill(bench: &Bench, boards: u32, players: u32, has_weeks: bool) -> BenchResul
          INSERT INTO centile_store.batch_log (board_id, lane, batch, changes, ranking_ids, user_ids, was_rank_keys, was_tie_keys, rank_keys, tie_keys)
          SELECT l.board_id, l.lane, 1, 0, '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}' FROM centile_store.board_lanes l",
         given(
-            &format!("(SELECT b.id AS board_id, substr(b.slug, 7)::integer AS n, m.p FROM centile_store.template_boards b CROSS JOIN generate_series(1, {players}) AS m (p)) x"),
+            &format!("(SELECT b.id AS board_id, substr(b.slug, 7)::bigint AS n, m.p FROM centile_store.template_boards b CROSS JOIN generate_series(1, {players}) AS m (p)) x"),
             &format!("((x.n * 7 + x.p * 97) % {USERS} + 1)")
         ),
         given(
