@@ -1,6 +1,6 @@
--- Rankings of boards of a template that have no bucket rows, in one snapshot: what an instance needs to
--- bring those that it keeps to the current state, and the players of those that it asks for and does not
--- have. The players of a board are few, and adjacent in the primary key. In plpgsql, which keeps its plans.
+-- One round of small rankings (of boards of a template, without bucket rows), in one snapshot: names the
+-- rankings that have changed since the instance's last round, and reads the players of those that the
+-- instance asks for and does not have. In plpgsql, which keeps its plans.
 --
 -- p_board_ids, p_period_ids: the rankings that are asked for. p_kept_ids: the id of each as the instance
 -- keeps it, or 0. p_epoch, p_batches: the state that all kept rankings have reached, also those that are

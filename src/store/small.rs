@@ -21,7 +21,7 @@ pub(crate) struct SmallRef {
     pub(crate) period_id: i64,
 }
 
-/// What one statement has read of a template's rankings.
+/// Rankings of a template, as one statement has read them.
 #[derive(Debug)]
 pub(crate) struct SmallRead {
     /// The database's clock at the start of the statement.

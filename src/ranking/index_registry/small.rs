@@ -1,5 +1,6 @@
-//! Rankings of boards of templates, as long as they are small. A round of a template reads what waiting
-//! callers ask for and the instance does not have, and finds out which others have changed.
+//! Rankings of boards of templates, as long as they are small. Each template has rounds of its own. A
+//! round drops the rankings that have changed from memory, and reads those that callers wait for and that
+//! are not in memory.
 
 use std::{
     collections::HashMap,
@@ -55,7 +56,8 @@ pub(super) struct TemplateRankings {
     kept: Mutex<Kept>,
 }
 
-/// The small rankings in memory: those of the newer half are asked for since it began.
+/// The small rankings in memory, in two halves. A ranking that is asked for moves to the newer half. The
+/// older half is dropped as a whole, and the newer one takes its place.
 #[derive(Debug, Default)]
 struct Kept {
     newer: HashMap<RankingId, Keys>,
@@ -108,7 +110,7 @@ impl TemplateRankings {
         }
     }
 
-    /// Returns whether a ranking was asked for lately.
+    /// Returns whether a ranking was asked for within the last two calls of [`Self::turn`].
     pub(super) fn is_used(&self) -> bool {
         self.kept().version.is_some()
     }
@@ -145,7 +147,7 @@ impl Kept {
         }
     }
 
-    /// Turns the halves if the newer one takes half of the memory, or both too much.
+    /// Drops the older half if the newer one takes half of the memory, or both too much.
     fn shrink(&mut self) {
         while self.bytes[0] > self.max_bytes / 2 || self.bytes[0] + self.bytes[1] > self.max_bytes {
             self.turn();
